@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each function infers the result's shape, makes the tensor and emits the node.
+#include "functions.hpp"
+
+#include "../ops/bias.hpp"
+#include "../ops/broadcast.hpp"
+#include "../ops/cross_entropy.hpp"
+#include "../ops/layout.hpp"
+#include "../ops/linear.hpp"
+#include "../ops/softmax.hpp"
+
+namespace vitro {
+namespace {
+
+// The tape that all arguments share.
+template <class... Vars>
+Tape& common_tape(const char* name, Var first, Vars... rest) {
+  if (first.tape == nullptr || ((rest.tape != first.tape) || ...)) {
+    fail(ErrorCode::invalid_argument, std::string(name) + ": the arguments do not belong to one tape");
+  }
+  for (TensorId id : ids(first.id, rest.id...)) {
+    if (!first.tape->tensors().contains(id)) {
+      fail(ErrorCode::invalid_argument, std::string(name) + ": the argument " + to_string(id) +
+                                            " is not on the tape (was it made before clear()?)");
+    }
+  }
+  return *first.tape;
+}
+
+Var linear_node(Tape& tape, TensorId x, TensorId w, TensorId bias) {
+  const TensorTable& tensors = tape.tensors();
+  const TensorId y = tape.make(ops::linear_shape({}, tensors.shape(x), tensors.shape(w)).value());
+  tape.emit(Linear{x, w, bias, y});
+  return {&tape, y};
+}
+
+Var conv2d_node(Tape& tape, TensorId x, TensorId w, TensorId bias, const ops::Conv2dAttrs& attrs) {
+  const TensorTable& tensors = tape.tensors();
+  const TensorId y = tape.make(ops::conv2d_shape(attrs, tensors.shape(x), tensors.shape(w)).value());
+  tape.emit(Conv2d{x, w, bias, y, attrs});
+  return {&tape, y};
+}
+
+// A node with one input whose result has the input's shape.
+template <class N>
+Var same_shape(Var x) {
+  Tape& tape = common_tape(N::kName, x);
+  const TensorId y = tape.make(x.shape());
+  tape.emit(N{x.id, y});
+  return {&tape, y};
+}
+
+template <class N>
+Var broadcasting(ops::BinaryOp op, Var a, Var b) {
+  Tape& tape = common_tape(N::kName, a, b);
+  const TensorId y = tape.make(ops::binary_shape({op}, a.shape(), b.shape()).value());
+  tape.emit(N{a.id, b.id, y});
+  return {&tape, y};
+}
+
+// x under another shape, for x of the same number of elements.
+Var alias(Tape& tape, TensorId x, const Shape& shape) {
+  const TensorId y = tape.make_alias(x, shape);
+  tape.emit(Reshape{x, y});
+  return {&tape, y};
+}
+
+}  // namespace
+
+Var linear(Var x, Var w) { return linear_node(common_tape("linear", x, w), x.id, w.id, kNoTensor); }
+Var linear(Var x, Var w, Var bias) { return linear_node(common_tape("linear", x, w, bias), x.id, w.id, bias.id); }
+
+Var conv2d(Var x, Var w, const ops::Conv2dAttrs& attrs) {
+  return conv2d_node(common_tape("conv2d", x, w), x.id, w.id, kNoTensor, attrs);
+}
+Var conv2d(Var x, Var w, Var bias, const ops::Conv2dAttrs& attrs) {
+  return conv2d_node(common_tape("conv2d", x, w, bias), x.id, w.id, bias.id, attrs);
+}
+
+Var add_bias(Var x, Var bias) {
+  Tape& tape = common_tape("add_bias", x, bias);
+  const TensorId y = tape.make(ops::bias_shape({}, x.shape(), bias.shape()).value());
+  tape.emit(AddBias{x.id, bias.id, y});
+  return {&tape, y};
+}
+
+Var relu(Var x) { return same_shape<Relu>(x); }
+Var softmax(Var x) { return same_shape<Softmax>(x); }
+Var log_softmax(Var x) { return same_shape<LogSoftmax>(x); }
+
+Var max_pool2d(Var x, const ops::Pool2dAttrs& attrs) {
+  Tape& tape = common_tape("max_pool2d", x);
+  const Shape shape = ops::max_pool2d_shape(attrs, x.shape()).value();
+  const Index argmax_bytes = ops::max_pool2d_problem(attrs, x.shape()).value().argmax_bytes();
+  const TensorId y = tape.make(shape);
+  const TensorId argmax = tape.make(shape, argmax_bytes == 1 ? DType::u8 : DType::i32);
+  tape.emit(MaxPool2d{x.id, y, argmax, attrs});
+  return {&tape, y};
+}
+
+Var average_pool2d(Var x, const ops::Pool2dAttrs& attrs) {
+  Tape& tape = common_tape("average_pool2d", x);
+  const TensorId y = tape.make(ops::average_pool2d_shape(attrs, x.shape()).value());
+  tape.emit(AveragePool2d{x.id, y, attrs});
+  return {&tape, y};
+}
+
+CrossEntropyResult cross_entropy_with_probabilities(Var logits, Var labels) {
+  Tape& tape = common_tape("cross_entropy", logits, labels);
+  const TensorId loss = tape.make(ops::cross_entropy_shape({}, logits.shape(), labels.shape()).value());
+  const LabelView view = tape.labels(labels);
+  ops::check_labels({view.data(), static_cast<std::size_t>(view.elements())}, logits.shape()[1]).value();
+  const TensorId probabilities = tape.make(logits.shape());
+  tape.emit(CrossEntropy{logits.id, labels.id, loss, probabilities});
+  return {{&tape, loss}, {&tape, probabilities}};
+}
+
+Var add(Var a, Var b) { return broadcasting<Add>(ops::BinaryOp::add, a, b); }
+Var mul(Var a, Var b) { return broadcasting<Mul>(ops::BinaryOp::mul, a, b); }
+
+Var sum_to(Var x, const Shape& shape) {
+  Tape& tape = common_tape("sum_to", x);
+  const TensorId y = tape.make(shape);
+  tape.emit(SumTo{x.id, y});
+  return {&tape, y};
+}
+
+Var reshape(Var x, std::initializer_list<Index> dims) {
+  Tape& tape = common_tape("reshape", x);
+  return alias(tape, x.id, ops::reshape_shape(x.shape(), {dims.begin(), dims.size()}).value());
+}
+
+Var flatten(Var x) {
+  Tape& tape = common_tape("flatten", x);
+  return alias(tape, x.id, ops::flatten_shape({}, x.shape()).value());
+}
+
+Var permute(Var x, std::initializer_list<int> order) {
+  Tape& tape = common_tape("permute", x);
+  ops::PermuteAttrs attrs;
+  if (order.size() > attrs.order.size()) {
+    fail(ErrorCode::invalid_argument, "permute: " + std::to_string(order.size()) + " axes given for shape " + to_string(x.shape()));
+  }
+  for (int axis : order) attrs.order[attrs.rank++] = static_cast<std::uint8_t>(axis < 0 || axis > 255 ? 255 : axis);
+  const TensorId y = tape.make(ops::permute_shape(attrs, x.shape()).value());
+  tape.emit(Permute{x.id, y, attrs});
+  return {&tape, y};
+}
+
+void sgd_update(Var parameter, Var velocity, Var gradient, Var hyper) {
+  Tape& tape = common_tape("sgd_update", parameter, velocity, gradient, hyper);
+  tape.emit(SgdUpdate{parameter.id, velocity.id, gradient.id, hyper.id});
+}
+
+}  // namespace vitro

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations as functions of Vars: each records (and in eager mode runs) one node, reshape excepted, which runs nothing.
+//
+// All arguments of a call belong to one tape. Errors are programming errors and fail() with a sentence that names the operation
+// and the shapes. What each operation computes, to the bit, stands at its forward function in ops/.
+#pragma once
+
+#include <initializer_list>
+
+#include "../ops/conv2d.hpp"
+#include "../ops/pool2d.hpp"
+#include "tape.hpp"
+
+namespace vitro {
+
+// x[M, in] * w[in, out] (+ bias[out]) -> [M, out]
+Var linear(Var x, Var w);
+Var linear(Var x, Var w, Var bias);
+
+// x[N, H, W, C], w[kh, kw, C / groups, out] (+ bias[out]) -> [N, OH, OW, out]
+Var conv2d(Var x, Var w, const ops::Conv2dAttrs& attrs = {});
+Var conv2d(Var x, Var w, Var bias, const ops::Conv2dAttrs& attrs = {});
+
+// x[.., C] + bias[C]
+Var add_bias(Var x, Var bias);
+Var relu(Var x);
+
+// x[N, H, W, C] -> [N, OH, OW, C]
+Var max_pool2d(Var x, const ops::Pool2dAttrs& attrs);
+Var average_pool2d(Var x, const ops::Pool2dAttrs& attrs);
+
+// Along the last axis.
+Var softmax(Var x);
+Var log_softmax(Var x);
+
+// logits[M, classes], labels i32[M] -> the mean loss, a scalar. Labels are read and checked now: one outside [0, classes) is an
+// error that names its row.
+struct CrossEntropyResult {
+  Var loss;
+  Var probabilities;  // [M, classes], for reading only: gradients do not flow through it
+};
+CrossEntropyResult cross_entropy_with_probabilities(Var logits, Var labels);
+inline Var cross_entropy(Var logits, Var labels) { return cross_entropy_with_probabilities(logits, labels).loss; }
+
+// Element by element, with broadcasting.
+Var add(Var a, Var b);
+Var mul(Var a, Var b);
+
+// x summed over the axes along which `shape` would be broadcast to x's shape.
+Var sum_to(Var x, const Shape& shape);
+
+// The same elements in row-major order under another shape, of which one dimension may be -1 (whatever is left over); no copy.
+// flatten keeps the first axis and joins the others.
+Var reshape(Var x, std::initializer_list<Index> dims);
+Var flatten(Var x);
+// Axis i of the result is axis order[i] of x; a copy.
+Var permute(Var x, std::initializer_list<int> order);
+
+// In place: one step of SGD with momentum on `parameter` and `velocity`; hyper[3] = rate, momentum, weight decay, read when run.
+void sgd_update(Var parameter, Var velocity, Var gradient, Var hyper);
+
+}  // namespace vitro

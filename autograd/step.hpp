@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Step: one bound node - a function pointer and its resolved arguments in a fixed inline buffer.
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <type_traits>
+
+#include "tensor_table.hpp"
+
+namespace vitro {
+
+// Addresses of the memory that places name: bases[place.base] + place.offset.
+using Bases = std::byte* const*;
+
+template <class T>
+T* resolve(Place place, Bases bases) noexcept {
+  return reinterpret_cast<T*>(bases[place.base] + place.offset);
+}
+
+// Trivially copyable; running it neither allocates nor fails. A default-made Step does nothing.
+class Step {
+ public:
+  static constexpr std::size_t kArgumentBytes = 240;
+
+  Step() = default;
+  // Runs `function(arguments, bases)`: a function object without state (a lambda without captures), noexcept, on a copy of
+  // `arguments`. What the arguments point to must outlive the step.
+  template <class Function, class Arguments>
+  static Step make(Function, const Arguments& arguments) noexcept {
+    static_assert(std::is_empty_v<Function> && std::is_nothrow_invocable_v<Function, const Arguments&, Bases>);
+    static_assert(std::is_trivially_copyable_v<Arguments> && sizeof(Arguments) <= kArgumentBytes);
+    static_assert(alignof(Arguments) <= 8);
+    Step step;
+    step.run_ = [](const std::byte* bytes, Bases bases) noexcept {
+      Function{}(*std::launder(reinterpret_cast<const Arguments*>(bytes)), bases);
+    };
+    ::new (static_cast<void*>(step.arguments_)) Arguments(arguments);
+    return step;
+  }
+
+  void run(Bases bases) const noexcept {
+    if (run_ != nullptr) run_(arguments_, bases);
+  }
+
+ private:
+  void (*run_)(const std::byte* arguments, Bases bases) noexcept = nullptr;
+  alignas(8) std::byte arguments_[kArgumentBytes];
+};
+static_assert(std::is_trivially_copyable_v<Step> && sizeof(Step) <= 256);
+
+}  // namespace vitro

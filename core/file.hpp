@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole files: read with a limit, written so that a reader sees the old file or the new one and never half of either.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "error.hpp"
+
+namespace vitro {
+
+// Every error has code io unless another is named; it gives the path, what was being done and the operating system's reason.
+
+// All bytes of the file. A pipe or a device is read to its end. More than max_bytes: invalid_argument, found before anything is
+// allocated where the system knows the size. A folder is an error.
+Result<std::vector<std::byte>> read_file(const std::string& path, std::size_t max_bytes);
+
+// Writes the bytes to a new file in the same folder, flushes it to the disk and renames it to `path`, which it replaces if it
+// is there. After an error `path` is as it was and the new file is gone. The folder must exist. A `path` that names anything
+// but a regular file is refused; a symbolic link to one is replaced, not followed.
+Status write_file(const std::string& path, std::span<const std::byte> bytes);
+
+// Creates the folder and those above it that are missing. A folder that is already there is a success.
+Status make_directories(const std::string& path);
+
+}  // namespace vitro
