@@ -244,11 +244,19 @@ Step bind(const SumTo& n, const Binder& b) {
 
 Step bind(const Reshape&, const Binder&) { return {}; }
 
-Step bind(const Permute& n, const Binder& b) {
+Step bind_copy(const ops::CopyProblem& problem, TensorId x, TensorId y, const Binder& b) {
   constexpr auto run = [](const auto& c, Bases bases) noexcept {
     ops::run_copy(*c.context, c.problem, c.at(0, bases), c.at(1, bases));
   };
-  return b.step(run, ops::permute_problem(n.attrs, b.shape(n.x)).value(), n.x, n.y);
+  return b.step(run, problem, x, y);
+}
+
+Step bind(const Broadcast& n, const Binder& b) {
+  return bind_copy(ops::copy_problem(Layout::contiguous(b.shape(n.x)).broadcast_to(b.shape(n.y))), n.x, n.y, b);
+}
+
+Step bind(const Permute& n, const Binder& b) {
+  return bind_copy(ops::permute_problem(n.attrs, b.shape(n.x)).value(), n.x, n.y, b);
 }
 
 struct FillProblem {

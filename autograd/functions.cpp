@@ -50,6 +50,15 @@ Var same_shape(Var x) {
   return {&tape, y};
 }
 
+// A node with one input whose result has a given shape; the shape rule says whether that fits.
+template <class N>
+Var reshaped(Var x, const Shape& shape) {
+  Tape& tape = common_tape(N::kName, x);
+  const TensorId y = tape.make(shape);
+  tape.emit(N{x.id, y});
+  return {&tape, y};
+}
+
 template <class N>
 Var broadcasting(ops::BinaryOp op, Var a, Var b) {
   Tape& tape = common_tape(N::kName, a, b);
@@ -118,12 +127,8 @@ CrossEntropyResult cross_entropy_with_probabilities(Var logits, Var labels) {
 Var add(Var a, Var b) { return broadcasting<Add>(ops::BinaryOp::add, a, b); }
 Var mul(Var a, Var b) { return broadcasting<Mul>(ops::BinaryOp::mul, a, b); }
 
-Var sum_to(Var x, const Shape& shape) {
-  Tape& tape = common_tape("sum_to", x);
-  const TensorId y = tape.make(shape);
-  tape.emit(SumTo{x.id, y});
-  return {&tape, y};
-}
+Var sum_to(Var x, const Shape& shape) { return reshaped<SumTo>(x, shape); }
+Var broadcast_to(Var x, const Shape& shape) { return reshaped<Broadcast>(x, shape); }
 
 Var reshape(Var x, std::initializer_list<Index> dims) {
   Tape& tape = common_tape("reshape", x);

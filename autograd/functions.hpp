@@ -49,6 +49,9 @@ Var mul(Var a, Var b);
 // x summed over the axes along which `shape` would be broadcast to x's shape.
 Var sum_to(Var x, const Shape& shape);
 
+// x repeated along the axes that broadcasting to `shape` adds or widens; a copy.
+Var broadcast_to(Var x, const Shape& shape);
+
 // The same elements in row-major order under another shape, of which one dimension may be -1 (whatever is left over); no copy.
 // flatten keeps the first axis and joins the others.
 Var reshape(Var x, std::initializer_list<Index> dims);

@@ -65,6 +65,12 @@ void Mul::gradient(Gradients& g) const {
   add_product(b, a);
 }
 
+void SumTo::gradient(Gradients& g) const {
+  g.add(x, [&](TensorId dx) { return Broadcast{g.of(y), dx}; });
+}
+
+void Broadcast::gradient(Gradients& g) const { g.add_summed(x, g.of(y)); }
+
 void Reshape::gradient(Gradients& g) const { g.add_reshaped(x, g.of(y)); }
 
 void Permute::gradient(Gradients& g) const {
@@ -85,7 +91,6 @@ void AveragePool2dGrad::gradient(Gradients& g) const { g.refuse(kName); }
 void SoftmaxGrad::gradient(Gradients& g) const { g.refuse(kName); }
 void LogSoftmaxGrad::gradient(Gradients& g) const { g.refuse(kName); }
 void CrossEntropyGrad::gradient(Gradients& g) const { g.refuse(kName); }
-void SumTo::gradient(Gradients& g) const { g.refuse(kName); }
 void SgdUpdate::gradient(Gradients& g) const { g.refuse(kName); }
 
 TensorId Gradients::of(TensorId y) const noexcept {

@@ -253,6 +253,16 @@ struct SumTo {
   void gradient(Gradients& gradients) const;
 };
 
+// y = x broadcast to y's shape; a copy.
+struct Broadcast {
+  TensorId x, y;
+  static constexpr const char* kName = "broadcast";
+  constexpr auto inputs() const noexcept { return ids(x); }
+  constexpr auto outputs() const noexcept { return ids(y); }
+  Status check(const TensorTable& tensors) const;
+  void gradient(Gradients& gradients) const;
+};
+
 // The same elements under another shape: y lies where x lies, nothing runs.
 struct Reshape {
   TensorId x, y;
@@ -299,7 +309,7 @@ struct SgdUpdate {
 using Node =
     std::variant<Linear, LinearGradInput, LinearGradWeight, Conv2d, Conv2dGradInput, Conv2dGradWeight, AddBias, BiasGrad, Relu,
                  ReluGrad, MaxPool2d, MaxPool2dGrad, AveragePool2d, AveragePool2dGrad, Softmax, SoftmaxGrad, LogSoftmax,
-                 LogSoftmaxGrad, CrossEntropy, CrossEntropyGrad, Add, Mul, SumTo, Reshape, Permute, Fill, SgdUpdate>;
+                 LogSoftmaxGrad, CrossEntropy, CrossEntropyGrad, Add, Mul, SumTo, Broadcast, Reshape, Permute, Fill, SgdUpdate>;
 
 // What a type must offer to be a node; an alternative of Node that lacks a piece does not compile.
 template <class N>

@@ -39,10 +39,6 @@ class Checker {
   Checker& expect_type(TensorId id, DType type = DType::f32) { return expect(id, shape(id), type); }
   // An optional tensor.
   Checker& expect_if(TensorId id, const Result<Shape>& shape) { return id == kNoTensor ? *this : expect(id, shape); }
-  Checker& expect_ok(const Status& status) {
-    if (status_ && !status) status_ = status.error();
-    return *this;
-  }
 
   Status done() const { return status_; }
 
@@ -189,8 +185,12 @@ Status Mul::check(const TensorTable& tensors) const {
 
 Status SumTo::check(const TensorTable& tensors) const {
   Checker c(*this, tensors);
-  const Result<ops::SumToShapeProblem> problem = ops::sum_to_shape_problem(c.shape(x), c.shape(y));
-  return c.expect_type(x).expect_type(y).expect_ok(problem ? Status() : Status(problem.error())).done();
+  return c.expect_type(x).expect_type(y).expect(x, broadcast_shapes(c.shape(x), c.shape(y))).done();
+}
+
+Status Broadcast::check(const TensorTable& tensors) const {
+  Checker c(*this, tensors);
+  return c.expect_type(x).expect_type(y).expect(y, broadcast_shapes(c.shape(x), c.shape(y))).done();
 }
 
 Status Reshape::check(const TensorTable& tensors) const {
