@@ -3,10 +3,10 @@
 #include "../../models/model.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <filesystem>
-#include <vitro/core/file.hpp>
 #include <vitro/core/random.hpp>
 #include <vitro/models/lenet.hpp>
 #include <vitro/models/model_file.hpp>
@@ -19,8 +19,6 @@ using Catch::Matchers::ContainsSubstring;
 using vitro_test::error_of;
 
 namespace {
-
-std::string text_of(const std::vector<std::byte>& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
@@ -99,7 +97,7 @@ TEST_CASE("A layer that does not fit is named") {
   CHECK_THAT(message({{"a", ReluLayer{}, {"later"}}, {"later", ReluLayer{}}}), ContainsSubstring("\"later\" is not an earlier layer"));
   CHECK_THAT(message({{"a", AddLayer{}}}), ContainsSubstring("1 inputs and needs 2"));
   CHECK_THAT(message({{"a", FlattenLayer{}}, {"b", AddLayer{}, {"a", "input"}}}), ContainsSubstring("must be equal"));
-  CHECK_THAT(message({{"c", Conv2dLayer{.out_channels = 1, .kernel_h = 9, .kernel_w = 9}}}), ContainsSubstring("layer 0 (c, conv2d)"));
+  CHECK_THAT(message({{"c", Conv2dLayer{.out_channels = 1, .kernel_h = 9, .kernel_w = 9, .attrs = {}}}}), ContainsSubstring("layer 0 (c, conv2d)"));
 }
 
 TEST_CASE("A batch of the wrong shape is refused with both shapes") {

@@ -40,7 +40,7 @@ Dataset quarters(Index count, Index size) {
 
 Model small_model() {
   return Model("small", {8, 8, 1},
-               {{"conv", Conv2dLayer{.out_channels = 5, .kernel_h = 3, .kernel_w = 3}},
+               {{"conv", Conv2dLayer{.out_channels = 5, .kernel_h = 3, .kernel_w = 3, .attrs = {}}},
                 {"relu", ReluLayer{}},
                 {"pool", MaxPool2dLayer{{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2}}},
                 {"flatten", FlattenLayer{}},
