@@ -38,7 +38,9 @@ Parsed parse_command_line(int argc, char** argv) {
   app.add_option("--recipe", c.recipe, "default: cosine schedule, weight decay, random shifts; seed: constant rate (default)")
       ->type_name("NAME")
       ->check(CLI::IsMember({"default", "seed"}));
-  app.add_option("--seed", c.seed, "For the initial weights, the order of images and their shifts (1)")->type_name("N");
+  app.add_option("--seed", c.seed, "For the initial weights, the order of images and their shifts (1)")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);  // "-1" would be read as 2^64 - 1
   app.add_option("--limit", c.limit, "Train on the first N images only")->type_name("N")->check(whole(1, 1 << 30));
   app.add_option("--threads", c.threads, "Threads to compute with, this one included (1)")->type_name("N")->check(whole(1, 256));
   const std::map<std::string, int> isas = {{"auto", -1},
