@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop nest of the matrix products, written once over the vector vocabulary: panels of columns, blocks of k, tiles of rows.
+//
+// Expects a vec_*.hpp and a struct Tuning in an anonymous namespace before it:
+//   kVectors           vectors of columns in a tile: a panel of B is kVectors * Vec::kWidth columns wide
+//   kRows[v]           rows of a tile with v vectors
+//   kDepth             k of a block
+//   kColumnBlock       n of a block of packed B, a multiple of the panel
+//   kRowBlock          m of a block of packed A
+//   kPackNearBFrom     m from which packing a B with dense rows pays where they are at most 512 floats apart; below, or where
+//                      m is small, its rows are read in place
+//   kPackFarBFrom      the same where they are farther apart, and each is on a page of its own
+//   kPackAFrom         n from which packing an A with dense rows pays; below, they are read in place
+//   kPackStridedAFrom  the same for an A with other strides
+//   transpose          of a square of Vec::kWidth registers
+#include "gemm_tile.inl"
+
+namespace vitro::simd {
+namespace {
+
+constexpr Index kPanel = Tuning::kVectors * Vec::kWidth;
+constexpr Index kWide = kMaxVectors * Vec::kWidth;
+static_assert(kMaxVectors % Tuning::kVectors == 0);
+
+constexpr Index smaller(Index a, Index b) noexcept { return a < b ? a : b; }
+constexpr Index round_up(Index value, Index step) noexcept { return (value + step - 1) / step * step; }
+
+// The columns of one tile, and what follows from their number.
+struct Panel {
+  // As many columns as a tile of `rows` rows takes from `columns` that are left: a panel; for a single row, which would leave
+  // too few chains to hide the latency of fma, several panels at once where they are there.
+  Panel(Index columns_, Index rows) noexcept {
+    const bool wide = rows == 1 && columns_ > kWide - Vec::kWidth;
+    columns = smaller(columns_, wide ? kWide : kPanel);
+    vectors = (columns + Vec::kWidth - 1) / Vec::kWidth;
+    last = Vec::first(columns - (vectors - 1) * Vec::kWidth);
+  }
+
+  Index tile_rows() const noexcept { return vectors > Tuning::kVectors ? 1 : Tuning::kRows[vectors]; }
+  // Columns rounded up to whole vectors: how far apart the rows of a packed panel are.
+  Index width() const noexcept { return smaller(vectors * Vec::kWidth, kPanel); }
+
+  Index columns;
+  Index vectors;
+  Vec::Mask last;  // lanes of the last vector
+};
+
+// Rows are cut into tiles of almost equal height: with 49 rows and tiles of 6, 5 + 5 + ... instead of 6 + 6 + ... + 1, because
+// a tile of one row has too few chains to hide the latency of fma.
+struct RowTiles {
+  RowTiles(Index rows, Index most) noexcept : count((rows + most - 1) / most), height(rows / count), higher(rows % count) {}
+
+  Index count;
+  Index height;  // of a tile; the first `higher` tiles have one row more
+  Index higher;
+};
+
+// to[q][i] = from[i][q] for i < rows and q < columns, both at most Vec::kWidth; to[q][i] = +0 for the other i.
+void transpose_block(Index rows, Index columns, const float* from, Index from_stride, float* to, Index to_stride) noexcept {
+  const Vec::Mask mask = Vec::first(columns);
+  Vec::Reg in[Vec::kWidth], out[Vec::kWidth];
+  VITRO_UNROLL
+  for (int i = 0; i < Vec::kWidth; ++i) in[i] = i < rows ? Vec::load(mask, from + i * from_stride) : Vec::zero();
+  Tuning::transpose(in, out);
+  VITRO_UNROLL
+  for (int q = 0; q < Vec::kWidth; ++q) {
+    if (q < columns) Vec::store(to + q * to_stride, out[q]);
+  }
+}
+
+// B[k, columns] as rows of panel.width() floats; columns beyond the last one are +0.
+void pack_panel(Index k, const Panel& panel, const float* b, Index row_stride, Index column_stride, float* packed) noexcept {
+  if (column_stride == 1) {
+    const Index last = panel.width() - Vec::kWidth;
+    for (Index p = 0; p < k; ++p) {
+      const float* row = b + p * row_stride;
+      for (Index j = 0; j < last; j += Vec::kWidth) Vec::store(packed + j, Vec::load(row + j));
+      Vec::store(packed + last, Vec::load(panel.last, row + last));
+      packed += panel.width();
+    }
+  } else if (row_stride == 1) {
+    for (Index p = 0; p < k; p += Vec::kWidth) {
+      for (Index j = 0; j < panel.columns; j += Vec::kWidth) {
+        transpose_block(smaller(Vec::kWidth, panel.columns - j), smaller(Vec::kWidth, k - p), b + j * column_stride + p,
+                        column_stride, packed + p * panel.width() + j, panel.width());
+      }
+    }
+  } else {
+    for (Index p = 0; p < k; ++p) {
+      for (Index j = 0; j < panel.width(); ++j) {
+        packed[p * panel.width() + j] = j < panel.columns ? b[p * row_stride + j * column_stride] : 0.0f;
+      }
+    }
+  }
+}
+
+// A[rows, depth] as rows that stand `stride` floats apart.
+void pack_rows(Index rows, Index depth, const float* a, Index row_stride, Index column_stride, float* packed,
+               Index stride) noexcept {
+  if (column_stride == 1) {
+    const Index last = round_up(depth, Vec::kWidth) - Vec::kWidth;
+    const Vec::Mask mask = Vec::first(depth - last);
+    for (Index i = 0; i < rows; ++i) {
+      const float* row = a + i * row_stride;
+      for (Index p = 0; p < last; p += Vec::kWidth) Vec::store(packed + p, Vec::load(row + p));
+      Vec::store(mask, packed + last, Vec::load(mask, row + last));
+      packed += stride;
+    }
+  } else if (row_stride == 1) {
+    for (Index p = 0; p < depth; p += Vec::kWidth) {
+      for (Index i = 0; i < rows; i += Vec::kWidth) {
+        transpose_block(smaller(Vec::kWidth, depth - p), smaller(Vec::kWidth, rows - i), a + p * column_stride + i,
+                        column_stride, packed + i * stride + p, stride);
+      }
+    }
+  } else {
+    for (Index i = 0; i < rows; ++i) {
+      for (Index p = 0; p < depth; ++p) packed[i * stride + p] = a[i * row_stride + p * column_stride];
+    }
+  }
+}
+
+// How the loops cut a product, and what they copy before they multiply. Only sizes and strides decide, and nothing here changes
+// a bit of the result.
+struct Cut {
+  Cut(const Gemm& args, Index a_column_stride, Index b_row_stride, Index b_column_stride) noexcept {
+    const Index m = args.m, n = args.n, k = args.k;
+    depth = smaller(k, Tuning::kDepth);
+    keep_chains = args.accumulate == Accumulate::add && k > depth;
+    rows = keep_chains ? smaller(m, Tuning::kRowBlock) : m;
+    columns = smaller(round_up(n, Vec::kWidth), keep_chains ? kPanel : Tuning::kColumnBlock);
+    const bool far_rows = b_row_stride > 512 || b_row_stride < -512;
+    pack_b = b_column_stride != 1 || m >= (far_rows ? Tuning::kPackFarBFrom : Tuning::kPackNearBFrom);
+    pack_a =
+        m > Tuning::kRows[Tuning::kVectors] && n >= (a_column_stride == 1 ? Tuning::kPackAFrom : Tuning::kPackStridedAFrom);
+    row_block = pack_a ? smaller(m, Tuning::kRowBlock) : rows;
+    a_stride = round_up(depth, 16) + 16;
+  }
+  explicit Cut(const Gemm& args) noexcept : Cut(args, args.a_column_stride, args.b_row_stride, args.b_column_stride) {}
+
+  Index packed_b_size() const noexcept { return pack_b ? round_up(depth * columns, 16) : 0; }
+  Index packed_a_size() const noexcept { return pack_a ? row_block * a_stride : 0; }
+  Index chains_size() const noexcept { return keep_chains ? round_up(rows * kPanel, 16) : 0; }
+
+  Index depth;      // k of a block
+  Index rows;       // m of the outermost loop
+  Index columns;    // n of a block of packed B
+  Index row_block;  // m of a block of A
+  Index a_stride;   // of packed A's rows; an odd number of cache lines, so that the rows do not fall into the same sets
+  bool pack_a, pack_b;
+  bool keep_chains;  // chains of several blocks of k wait in scratch, because Accumulate::add may add to C only once
+};
+
+// One block of a product: rows [row, row + rows), columns [column, column + columns), k [k0, k0 + depth).
+struct Block {
+  Index row, rows, column, columns, k0, depth;
+};
+
+// Where matrices begin and how far apart their rows are, for one panel.
+struct PanelRows {
+  const float* a = nullptr;
+  Index a_stride = 0;
+  const float* from = nullptr;
+  Index from_stride = 0;
+  float* to = nullptr;
+  Index to_stride = 0;
+  const float* residual = nullptr;
+  Index residual_stride = 0;
+};
+
+void multiply_panel(Index rows, const Panel& panel, const PanelRows& at, Tile& tile) noexcept {
+  const float* a[kMaxRows];
+  const float* from[kMaxRows];
+  float* to[kMaxRows];
+  const float* residual[kMaxRows];
+  tile.a = a;
+  tile.from = at.from == nullptr ? nullptr : from;
+  tile.to = to;
+  tile.residual = at.residual == nullptr ? nullptr : residual;
+  const RowTiles tiles(rows, panel.tile_rows());
+  Index row = 0;
+  for (Index t = 0; t < tiles.count; ++t) {
+    const Index height = tiles.height + (t < tiles.higher ? 1 : 0);
+    for (Index i = 0; i < height; ++i) {
+      a[i] = at.a + (row + i) * at.a_stride;
+      to[i] = at.to + (row + i) * at.to_stride;
+      if (at.from != nullptr) from[i] = at.from + (row + i) * at.from_stride;
+      if (at.residual != nullptr) residual[i] = at.residual + (row + i) * at.residual_stride;
+    }
+    kTileFunctions.of[height][panel.vectors](tile);
+    row += height;
+  }
+}
+
+// All panels of one block of A and one block of B. packed_b: the block's panels (null: B is read in place); packed_a likewise;
+// chains: null, or rows of kPanel floats where the block's chains are kept between blocks of k.
+void multiply_block(const Gemm& args, const Cut& cut, const Block& block, const float* packed_a, const float* packed_b,
+                    float* chains) noexcept {
+  const bool first = block.k0 == 0;
+  const bool last = block.k0 + block.depth == args.k;
+  const Epilogue& epilogue = args.epilogue;
+  Tile tile;
+  tile.segment_length = block.depth;
+  tile.a_stride = packed_a == nullptr ? args.a_column_stride : 1;
+  tile.add = last && args.accumulate == Accumulate::add;
+  tile.relu = last && epilogue.relu;
+  PanelRows rows;
+  rows.a = packed_a == nullptr ? args.a + block.row * args.a_row_stride + block.k0 * args.a_column_stride : packed_a;
+  rows.a_stride = packed_a == nullptr ? args.a_row_stride : cut.a_stride;
+  for (Index column = block.column, step = 0; column < block.column + block.columns; column += step) {
+    const Panel panel(block.column + block.columns - column, block.rows);
+    step = panel.columns;
+    tile.c_last = panel.last;
+    if (packed_b != nullptr) {
+      tile.b = packed_b + (column - block.column) * block.depth;
+      tile.b_stride = panel.width();
+      tile.b_panel = kPanel * block.depth;
+      tile.b_last = Vec::first(Vec::kWidth);
+    } else {
+      tile.b = args.b + block.k0 * args.b_row_stride + column;
+      tile.b_stride = args.b_row_stride;
+      tile.b_panel = kPanel;
+      tile.b_last = panel.last;
+    }
+    float* c = args.c + block.row * args.c_stride + column;
+    rows.to = chains != nullptr && !last ? chains : c;
+    rows.to_stride = chains != nullptr && !last ? kPanel : args.c_stride;
+    if (!first || args.accumulate == Accumulate::chain) {
+      rows.from = chains != nullptr ? chains : c;
+      rows.from_stride = chains != nullptr ? kPanel : args.c_stride;
+    }
+    if (last && epilogue.bias != nullptr) tile.bias = epilogue.bias + column;
+    if (last && epilogue.residual != nullptr) {
+      rows.residual = epilogue.residual + block.row * epilogue.residual_stride + column;
+      rows.residual_stride = epilogue.residual_stride;
+    }
+    multiply_panel(block.rows, panel, rows, tile);
+  }
+}
+
+void pack_panels(Index k, Index n, const float* b, Index row_stride, Index column_stride, float* packed) noexcept {
+  for (Index column = 0; column < n; column += kPanel) {
+    const Panel panel(n - column, 0);
+    pack_panel(k, panel, b + column * column_stride, row_stride, column_stride, packed + column * k);
+  }
+}
+
+Index body_scratch(Index m, Index n, Index k) noexcept {
+  if (m == 0 || n == 0) return 0;
+  // Strides and the accumulate mode are not known here: the largest of what any of them needs.
+  Gemm args;
+  args.m = m, args.n = n, args.k = k;
+  const Cut plain(args, 0, 0, 0);
+  args.accumulate = Accumulate::add;
+  const Cut add(args, 0, 0, 0);
+  const Index with_plain = plain.packed_b_size() + plain.packed_a_size();
+  const Index with_add = add.packed_b_size() + add.packed_a_size() + add.chains_size();
+  return with_plain > with_add ? with_plain : with_add;
+}
+
+void body_gemm(const Gemm& args) noexcept {
+  if (args.m == 0 || args.n == 0) return;
+  const Cut cut(args);
+  float* packed_b = cut.pack_b ? args.scratch : nullptr;
+  float* packed_a = cut.pack_a ? args.scratch + cut.packed_b_size() : nullptr;
+  float* chains = cut.keep_chains ? args.scratch + cut.packed_b_size() + cut.packed_a_size() : nullptr;
+  for (Index top = 0; top < args.m; top += cut.rows) {
+    const Index bottom = smaller(top + cut.rows, args.m);
+    for (Index column = 0; column < args.n; column += cut.columns) {
+      const Index columns = smaller(cut.columns, args.n - column);
+      Index k0 = 0;
+      do {  // once even for k = 0: the epilogue runs
+        const Index depth = smaller(cut.depth, args.k - k0);
+        if (packed_b != nullptr) {
+          pack_panels(depth, columns, args.b + k0 * args.b_row_stride + column * args.b_column_stride, args.b_row_stride,
+                      args.b_column_stride, packed_b);
+        }
+        for (Index row = top; row < bottom; row += cut.row_block) {
+          const Index rows = smaller(cut.row_block, bottom - row);
+          if (packed_a != nullptr) {
+            pack_rows(rows, depth, args.a + row * args.a_row_stride + k0 * args.a_column_stride, args.a_row_stride,
+                      args.a_column_stride, packed_a, cut.a_stride);
+          }
+          multiply_block(args, cut, {row, rows, column, columns, k0, depth}, packed_a, packed_b, chains);
+        }
+        k0 += depth;
+      } while (k0 < args.k);
+    }
+  }
+}
+
+// Packed B: panels of kPanel columns one after the other, the last one as wide as its columns need.
+Index body_packed_b_size(Index k, Index n) noexcept { return k * round_up(n, Vec::kWidth); }
+
+void body_gemm_rows(const GemmRows& args) noexcept {
+  if (args.rows == 0) return;
+  Tile tile;
+  tile.segments = args.segments;
+  tile.segment_length = args.segment_length;
+  tile.a_stride = args.a_stride;
+  tile.b_segments = args.b_segments;
+  tile.b_last = Vec::first(Vec::kWidth);
+  tile.add = args.accumulate == Accumulate::add;
+  tile.relu = args.relu;
+  tile.b_panel = kPanel * args.packed_k;
+  for (Index column = 0, step = 0; column < args.n; column += step) {
+    const Panel panel(args.n - column, args.rows);
+    step = panel.columns;
+    tile.b = args.packed_b + column * args.packed_k;
+    tile.b_stride = panel.width();
+    tile.c_last = panel.last;
+    tile.column = column;
+    tile.bias = args.bias == nullptr ? nullptr : args.bias + column;
+    const RowTiles tiles(args.rows, panel.tile_rows());
+    Index row = 0;
+    for (Index t = 0; t < tiles.count; ++t) {
+      const Index height = tiles.height + (t < tiles.higher ? 1 : 0);
+      tile.a = args.a + row * args.segments;
+      tile.to = args.c + row;
+      tile.from = args.accumulate == Accumulate::chain ? args.c + row : nullptr;
+      tile.residual = args.residual == nullptr ? nullptr : args.residual + row;
+      kTileFunctions.of[height][panel.vectors](tile);
+      row += height;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace vitro::simd

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// The micro-kernel of the matrix products, written once over the vector vocabulary: one register tile of C through all of k.
+//
+// Included by gemm_body.inl, after a vec_*.hpp and the constants `Tuning` of the ISA.
+
+#ifdef __clang__
+#define VITRO_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define VITRO_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+namespace vitro::simd {
+namespace {
+
+constexpr int kMaxRows = 10;    // of any tile: what the arrays of row pointers hold
+constexpr int kMaxVectors = 8;  // of columns in any tile
+
+// What a tile multiplies and where it puts the result. Row i of A is the segments a[i * segments + s], each of segment_length
+// elements a_stride apart; row p of B's column panel stands at b + p * b_stride.
+struct Tile {
+  const float* const* a = nullptr;
+  Index segments = 1, segment_length = 0, a_stride = 1;
+  const float* b = nullptr;
+  Index b_stride = 0;
+  Index b_panel = 0;                   // from one panel of B to the next, for a tile wider than a panel
+  const Index* b_segments = nullptr;   // first row of B for each segment; null: the segments follow one another
+  Vec::Mask b_last;                    // lanes of the last vector that B has
+  Vec::Mask c_last;                    // and that C has
+  Index column = 0;                    // of the rows below, where the tile begins
+  const float* const* from = nullptr;  // rows from which the chains start; null: from +0
+  float* const* to = nullptr;          // rows that take the result
+  bool add = false;                    // to = to + chain, instead of to = chain
+  const float* bias = nullptr;         // at the tile's first column, or null
+  const float* const* residual = nullptr;
+  bool relu = false;
+};
+
+// Of the vectors of a row, only the last one may be cut short; and it can only where vectors have several lanes: elsewhere the
+// mask would cost a branch an element.
+template <bool is_last>
+Vec::Reg load_vector(Vec::Mask last, const float* p) noexcept {
+  if constexpr (is_last && Vec::kWidth > 1) {
+    return Vec::load(last, p);
+  } else {
+    return Vec::load(p);
+  }
+}
+
+template <int vectors>
+void load_row(Vec::Reg (&row)[vectors], Vec::Mask last, const float* p) noexcept {
+  VITRO_UNROLL
+  for (int j = 0; j < vectors - 1; ++j) row[j] = load_vector<false>(last, p + j * Vec::kWidth);
+  row[vectors - 1] = load_vector<true>(last, p + (vectors - 1) * Vec::kWidth);
+}
+
+template <int vectors>
+void load_b_row(Vec::Reg (&row)[vectors], const Tile& tile, const float* p) noexcept {
+  constexpr auto at = [](int j, Index panel) { return j / Tuning::kVectors * panel + j % Tuning::kVectors * Vec::kWidth; };
+  VITRO_UNROLL
+  for (int j = 0; j < vectors - 1; ++j) row[j] = load_vector<false>(tile.b_last, p + at(j, tile.b_panel));
+  row[vectors - 1] = load_vector<true>(tile.b_last, p + at(vectors - 1, tile.b_panel));
+}
+
+template <int vectors>
+void store_row(const Vec::Reg (&row)[vectors], Vec::Mask last, float* p) noexcept {
+  VITRO_UNROLL
+  for (int j = 0; j < vectors - 1; ++j) Vec::store(p + j * Vec::kWidth, row[j]);
+  float* end = p + (vectors - 1) * Vec::kWidth;
+  if constexpr (Vec::kWidth > 1) {
+    Vec::store(last, end, row[vectors - 1]);
+  } else {
+    Vec::store(end, row[vectors - 1]);
+  }
+}
+
+template <int vectors>
+void add_to_row(Vec::Reg (&row)[vectors], const Vec::Reg (&other)[vectors]) noexcept {
+  VITRO_UNROLL
+  for (int j = 0; j < vectors; ++j) row[j] = Vec::add(row[j], other[j]);
+}
+
+// What comes after the chains: each step for all rows, so that the four questions are asked once a tile and not once a row.
+template <int rows, int vectors>
+void finish_tile(Vec::Reg (&chain)[rows][vectors], const Tile& tile) noexcept {
+  Vec::Reg other[vectors];
+  if (tile.add) {
+    VITRO_UNROLL
+    for (int i = 0; i < rows; ++i) {
+      load_row(other, tile.c_last, tile.to[i] + tile.column);
+      add_to_row(chain[i], other);
+    }
+  }
+  if (tile.bias != nullptr) {
+    load_row(other, tile.c_last, tile.bias);
+    VITRO_UNROLL
+    for (int i = 0; i < rows; ++i) add_to_row(chain[i], other);
+  }
+  if (tile.residual != nullptr) {
+    VITRO_UNROLL
+    for (int i = 0; i < rows; ++i) {
+      load_row(other, tile.c_last, tile.residual[i] + tile.column);
+      add_to_row(chain[i], other);
+    }
+  }
+  if (tile.relu) {
+    VITRO_UNROLL
+    for (int i = 0; i < rows; ++i) {
+      VITRO_UNROLL
+      for (int j = 0; j < vectors; ++j) {
+        chain[i][j] = Vec::select(Vec::less(chain[i][j], Vec::zero()), Vec::zero(), chain[i][j]);
+      }
+    }
+  }
+  VITRO_UNROLL
+  for (int i = 0; i < rows; ++i) store_row(chain[i], tile.c_last, tile.to[i] + tile.column);
+}
+
+template <int rows, int vectors>
+void multiply_tile(const Tile& tile) noexcept {
+  Vec::Reg chain[rows][vectors];
+  if (tile.from == nullptr) {
+    VITRO_UNROLL
+    for (int i = 0; i < rows; ++i) {
+      VITRO_UNROLL
+      for (int j = 0; j < vectors; ++j) chain[i][j] = Vec::zero();
+    }
+  } else {
+    VITRO_UNROLL
+    for (int i = 0; i < rows; ++i) load_row(chain[i], tile.c_last, tile.from[i] + tile.column);
+  }
+  for (Index s = 0; s < tile.segments; ++s) {
+    const float* a[rows];
+    VITRO_UNROLL
+    for (int i = 0; i < rows; ++i) a[i] = tile.a[i * tile.segments + s];
+    const Index first = tile.b_segments == nullptr ? s * tile.segment_length : tile.b_segments[s];
+    const float* b = tile.b + first * tile.b_stride;
+    Index at = 0;
+    for (Index remaining = tile.segment_length; remaining > 0; --remaining) {
+      Vec::Reg columns[vectors];
+      load_b_row(columns, tile, b);
+      VITRO_UNROLL
+      for (int i = 0; i < rows; ++i) {
+        const Vec::Reg value = Vec::set1(a[i][at]);
+        VITRO_UNROLL
+        for (int j = 0; j < vectors; ++j) chain[i][j] = Vec::fma(value, columns[j], chain[i][j]);
+      }
+      at += tile.a_stride;
+      b += tile.b_stride;
+    }
+  }
+  finish_tile(chain, tile);
+}
+
+// multiply_tile<rows, vectors> for every size of tile that Tuning allows, chosen by table.
+using TileFunction = void (*)(const Tile&) noexcept;
+
+struct TileFunctions {
+  TileFunction of[kMaxRows + 1][kMaxVectors + 1] = {};
+};
+
+template <int vectors, int rows>
+constexpr void add_tiles(TileFunctions& functions) noexcept {
+  functions.of[rows][vectors] = multiply_tile<rows, vectors>;
+  if constexpr (rows > 1) add_tiles<vectors, rows - 1>(functions);
+}
+
+template <int vectors>
+constexpr void add_tiles(TileFunctions& functions) noexcept {
+  static_assert(Tuning::kRows[vectors] <= kMaxRows);
+  add_tiles<vectors, Tuning::kRows[vectors]>(functions);
+  if constexpr (vectors > 1) add_tiles<vectors - 1>(functions);
+}
+
+constexpr TileFunctions make_tile_functions() noexcept {
+  TileFunctions functions;
+  add_tiles<Tuning::kVectors>(functions);
+  functions.of[1][kMaxVectors] = multiply_tile<1, kMaxVectors>;
+  return functions;
+}
+
+constexpr TileFunctions kTileFunctions = make_tile_functions();
+
+}  // namespace
+}  // namespace vitro::simd

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// gemm_rows of every table against a chain of std::fma: segments, chosen rows of B, scattered rows of C, epilogues.
+#include "gemm_cases.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <memory>
+
+using namespace vitro::simd;
+using namespace vitro_test;
+
+namespace {
+
+struct Case {
+  Index rows, n, segments, segment_length;
+  bool awkward;
+};
+
+using Rows = std::vector<std::unique_ptr<Matrix>>;
+
+// count rows of n elements, each in an array of its own.
+Rows scattered_rows(Draw& draw, Index count, Index n, Index stride, bool awkward) {
+  Rows rows;
+  for (Index i = 0; i < count; ++i) {
+    rows.push_back(std::make_unique<Matrix>(1, n, 1, stride, draw.chance(50)));
+    for (Index j = 0; j < n; ++j) (*rows.back())(0, j) = awkward ? draw.awkward_number() : draw.number();
+  }
+  return rows;
+}
+
+std::vector<float*> pointers(const Rows& rows) {
+  std::vector<float*> result;
+  for (const auto& row : rows) result.push_back(row->data());
+  return result;
+}
+
+const Matrix& row_of(const Rows& rows, Index i) { return *rows[static_cast<std::size_t>(i)]; }
+
+bool all_tables_agree(Draw& draw, const Case& size) {
+  const auto [rows, n, segments, segment_length, awkward] = size;
+  const Index a_stride = draw.chance(60) ? 1 : draw.below(5) - 2;
+  const Rows a = scattered_rows(draw, rows * segments, segment_length, a_stride, awkward);
+  const Rows c = scattered_rows(draw, rows, n, 1, awkward);
+  const Rows residual = scattered_rows(draw, rows, n, 1, awkward);
+  const bool choose = draw.chance(50);
+  const Index packed_k = choose ? (segments + 2) * segment_length + 1 : segments * segment_length;
+  const Matrix b = draw_matrix(draw, packed_k, n, awkward);
+  const Rows bias = scattered_rows(draw, 1, n, 1, awkward);
+
+  // Any rows of B in any order, some twice, some never, not all on a multiple of the segment's length.
+  std::vector<Index> b_segments;
+  for (Index s = 0; s < segments; ++s)
+    b_segments.push_back(choose ? draw.below(packed_k - segment_length + 1) : s * segment_length);
+  const std::vector<float*> a_pointers = pointers(a), c_pointers = pointers(c), residual_pointers = pointers(residual);
+  GemmRows args;
+  args.rows = rows, args.n = n;
+  args.a = a_pointers.data(), args.segments = segments, args.segment_length = segment_length, args.a_stride = a_stride;
+  args.packed_k = packed_k;
+  args.b_segments = choose ? b_segments.data() : nullptr;
+  args.c = c_pointers.data();
+  args.accumulate = static_cast<Accumulate>(draw.below(3));
+  if (draw.chance(40)) args.bias = bias[0]->data();
+  if (draw.chance(40)) args.residual = residual_pointers.data();
+  args.relu = draw.chance(40);
+
+  std::vector<float> start(static_cast<std::size_t>(rows * n)), expected(start.size());
+  for (Index i = 0; i < rows; ++i) {
+    for (Index j = 0; j < n; ++j) {
+      const std::size_t at = static_cast<std::size_t>(i * n + j);
+      start[at] = row_of(c, i)(0, j);
+      float chain = args.accumulate == Accumulate::chain ? start[at] : 0.0f;
+      for (Index s = 0; s < segments; ++s) {
+        for (Index t = 0; t < segment_length; ++t) {
+          chain = std::fma(row_of(a, i * segments + s)(0, t), b(b_segments[static_cast<std::size_t>(s)] + t, j), chain);
+        }
+      }
+      if (args.accumulate == Accumulate::add) chain = start[at] + chain;
+      expected[at] = epilogue(chain, args.bias == nullptr ? nullptr : args.bias + j,
+                              args.residual == nullptr ? nullptr : &row_of(residual, i)(0, j), args.relu);
+    }
+  }
+  for (const KernelTable* table : runnable_tables()) {
+    const Guarded<float> packed((table->packed_b_size(packed_k, n) + 15) / 16 * 16);
+    table->pack_b(packed_k, n, b.data(), b.row_stride(), b.column_stride(), packed.data());
+    args.packed_b = packed.data();
+    for (Index i = 0; i < rows; ++i) {
+      for (Index j = 0; j < n; ++j) row_of(c, i)(0, j) = start[static_cast<std::size_t>(i * n + j)];
+    }
+    table->gemm_rows(args);
+    for (Index i = 0; i < rows; ++i) {
+      for (Index j = 0; j < n; ++j) {
+        const float want = expected[static_cast<std::size_t>(i * n + j)];
+        if (canonical_bits(row_of(c, i)(0, j)) == canonical_bits(want)) continue;
+        UNSCOPED_INFO(table->name << " rows=" << rows << " n=" << n << " segments=" << segments << " of " << segment_length
+                                  << (choose ? " chosen" : "") << " at (" << i << ", " << j << "): " << row_of(c, i)(0, j)
+                                  << ", expected " << want << "; a_stride " << a_stride << "; accumulate "
+                                  << static_cast<int>(args.accumulate));
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("Rows in segments give the chain's bits at every tile height and width") {
+  Draw draw(11);
+  for (Index rows = 1; rows <= 13; ++rows) {
+    for (const Index n : {1, 4, 5, 8, 9, 15, 16, 17, 31, 33, 48, 49, 63, 64, 65, 80}) {
+      const Case size{rows, n, 1 + draw.below(5), 1 + draw.below(9), draw.chance(20)};
+      if (!all_tables_agree(draw, size)) FAIL();
+    }
+  }
+}
+
+TEST_CASE("Segments of the shapes that convolutions use agree") {
+  Draw draw(12);
+  for (const Case& size : {Case{24, 6, 5, 5, false}, Case{16, 16, 5, 30, false}, Case{14, 64, 3, 192, false},
+                           Case{7, 130, 9, 130, false}, Case{30, 20, 25, 1, true}, Case{9, 70, 1, 1100, false}}) {
+    for (int repeat = 0; repeat < 4; ++repeat) {
+      if (!all_tables_agree(draw, size)) FAIL();
+    }
+  }
+}
+
+TEST_CASE("Without segments, or with empty ones, the chain is empty and the epilogue runs") {
+  Draw draw(13);
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    if (!all_tables_agree(draw, {1 + draw.below(8), 1 + draw.below(40), 0, 3, true})) FAIL();
+    if (!all_tables_agree(draw, {1 + draw.below(8), 1 + draw.below(40), 2, 0, true})) FAIL();
+  }
+}
+
+TEST_CASE("Without rows or columns gemm_rows and pack_b touch nothing") {
+  for (const KernelTable* table : runnable_tables()) {
+    INFO(table->name);
+    GemmRows args;
+    args.n = 4, args.segments = 2, args.segment_length = 3, args.packed_k = 6;
+    table->gemm_rows(args);
+    args.rows = 2, args.n = 0;
+    table->gemm_rows(args);
+    CHECK(table->packed_b_size(0, 9) == 0);
+    CHECK(table->packed_b_size(9, 0) == 0);
+    table->pack_b(0, 9, nullptr, 9, 1, nullptr);
+    table->pack_b(9, 0, nullptr, 0, 1, nullptr);
+  }
+}

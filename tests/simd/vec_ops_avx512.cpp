@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations of vec_avx512.hpp for vec_test.cpp.
+#include "../../simd/vec_avx512.hpp"
+#include "vec_ops.hpp"
+
+#define VITRO_VEC_OPS kAvx512Ops
+#include "vec_ops.inl"
