@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entry points of every kernel that is not a matrix product; KernelTable (kernels.hpp) says what each does.
+// Internal: the entry points of every kernel that is not a matrix product; KernelTable (kernels.hpp) says what each does.
 //
 // The bodies are written once over the vector vocabulary (vec_scalar.hpp): elementwise.inl, reduce.inl, softmax.inl, pool.inl,
 // with exp and log in exp_log.inl. vector_<isa>.cpp compiles them for one instruction set.

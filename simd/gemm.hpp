@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products: the contract of gemm and gemm_rows, the same for every variant.
+//
+// gemm multiplies matrices with any strides and packs what it must into the caller's scratch; gemm_rows multiplies rows that
+// are given by pointers with a B that pack_b has laid out before (weights packed once, convolutions without an im2col matrix).
+// A NaN or an infinity in A or B takes part like any number: no term of a chain is left out, none is added (zeros are not
+// padded along k). All arrays may have any alignment of at least 4 bytes; scratch and packed_b are 64-byte aligned.
+#pragma once
+
+#include "variant.hpp"
+
+namespace vitro::simd {
+
+// What a matrix kernel does with an element of C before and after its chain of fused multiply-adds.
+enum class Accumulate : unsigned char {
+  overwrite,  // chain from +0, result stored
+  chain,      // chain starts from the value in C, result stored
+  add,        // chain from +0, then C = C + chain, one addition
+};
+
+// Applied to each finished element of C, in this order, one IEEE operation each.
+struct Epilogue {
+  const float* bias = nullptr;      // [n]: c = c + bias[j], unless null
+  const float* residual = nullptr;  // row i at residual + i * residual_stride: c = c + residual[i][j], unless null
+  Index residual_stride = 0;
+  bool relu = false;  // c = c < 0 ? +0 : c
+};
+
+// C[m, n] (+)= A[m, k] * B[k, n] with any strides for A and B (transposes, broadcasts, negative ones), and rows of C that are
+// dense (C(i, j) = c[i * c_stride + j]). For each element one chain acc = fma(A(i,p), B(p,j), acc), p rising from 0. k = 0
+// gives +0 (overwrite, add) or leaves C (chain), then the epilogue runs. m = 0 or n = 0 touches nothing.
+struct Gemm {
+  Index m = 0, n = 0, k = 0;
+  const float* a = nullptr;
+  Index a_row_stride = 0, a_column_stride = 0;  // A(i, p) = a[i * a_row_stride + p * a_column_stride]
+  const float* b = nullptr;
+  Index b_row_stride = 0, b_column_stride = 0;  // B(p, j) = b[p * b_row_stride + j * b_column_stride]
+  float* c = nullptr;
+  Index c_stride = 0;
+  Accumulate accumulate = Accumulate::overwrite;
+  Epilogue epilogue;
+  float* scratch = nullptr;  // 64-byte aligned, at least gemm_scratch(m, n, k) floats; null is legal where that is 0
+};
+
+// The same product where A is given as rows cut into segments (im2col as index arithmetic: a segment is a run of one NHWC row,
+// or of a row of zeros for padding), B was packed before, and the rows of C may lie anywhere.
+//   k = segments * segment_length;  A(i, s * segment_length + t) = a[i * segments + s][t * a_stride].
+// Segment s multiplies rows b_segments[s] .. b_segments[s] + segment_length of the packed B (b_segments null: row
+// s * segment_length), so that taps can be left out or reordered without packing again.
+struct GemmRows {
+  Index rows = 0, n = 0;
+  const float* const* a = nullptr;  // [rows][segments]
+  Index segments = 0, segment_length = 0, a_stride = 1;
+  const float* packed_b = nullptr;  // from pack_b with the same n
+  Index packed_k = 0;               // the k that pack_b was given
+  const Index* b_segments = nullptr;
+  float* const* c = nullptr;  // [rows], each to n dense floats
+  Accumulate accumulate = Accumulate::overwrite;
+  const float* bias = nullptr;             // [n] or null
+  const float* const* residual = nullptr;  // [rows] pointers to n floats each, or null
+  bool relu = false;
+};
+
+// The entry points of one variant; KernelTable says what each does.
+#define VITRO_GEMM_ENTRY_POINTS                                                                                     \
+  Index gemm_scratch(Index m, Index n, Index k) noexcept;                                                           \
+  void gemm(const Gemm& args) noexcept;                                                                             \
+  Index packed_b_size(Index k, Index n) noexcept;                                                                   \
+  void pack_b(Index k, Index n, const float* b, Index b_row_stride, Index b_column_stride, float* packed) noexcept; \
+  void gemm_rows(const GemmRows& args) noexcept;
+
+namespace scalar {
+VITRO_GEMM_ENTRY_POINTS
+}
+namespace scalar_fma {
+VITRO_GEMM_ENTRY_POINTS
+}
+namespace blocked {
+VITRO_GEMM_ENTRY_POINTS
+}
+namespace blocked_fma {
+VITRO_GEMM_ENTRY_POINTS
+}
+namespace avx2 {
+VITRO_GEMM_ENTRY_POINTS
+}
+namespace avx512 {
+VITRO_GEMM_ENTRY_POINTS
+}
+
+#undef VITRO_GEMM_ENTRY_POINTS
+
+}  // namespace vitro::simd

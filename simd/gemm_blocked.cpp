@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products in cache blocks and register tiles of single floats, without vectors.
+#include "gemm.hpp"
+#include "vec_scalar.hpp"
+
+namespace vitro::simd {
+namespace {
+
+struct Tuning {
+  // 32 chains are more than 16 registers hold one float each, but compilers put the 8 columns of a row into vectors of the
+  // target's baseline: 4 x 8 ran at 30 (GCC 12) and 43 (Clang 14) GFLOP/s where 4 x 4 ran at 23 and 21, and 6 x 2 at 15 (GCC).
+  static constexpr int kVectors = 8;
+  static constexpr int kRows[] = {0, 4, 4, 4, 4, 4, 4, 4, 4};
+  static constexpr Index kDepth = 512;
+  static constexpr Index kPackFarBFrom = 96;
+  static constexpr Index kPackNearBFrom = 192;
+  static constexpr Index kPackAFrom = 640;
+  static constexpr Index kPackStridedAFrom = 128;
+  static constexpr Index kColumnBlock = 1024;
+  static constexpr Index kRowBlock = 240;
+
+  static void transpose(const Vec::Reg (&in)[1], Vec::Reg (&out)[1]) noexcept { out[0] = in[0]; }
+};
+
+}  // namespace
+}  // namespace vitro::simd
+
+#include "gemm_body.inl"
+
+namespace vitro::simd::VITRO_BLOCKED {
+
+Index gemm_scratch(Index m, Index n, Index k) noexcept { return body_scratch(m, n, k); }
+void gemm(const Gemm& args) noexcept { body_gemm(args); }
+Index packed_b_size(Index k, Index n) noexcept { return body_packed_b_size(k, n); }
+void pack_b(Index k, Index n, const float* b, Index b_row_stride, Index b_column_stride, float* packed) noexcept {
+  pack_panels(k, n, b, b_row_stride, b_column_stride, packed);
+}
+void gemm_rows(const GemmRows& args) noexcept { body_gemm_rows(args); }
+
+}  // namespace vitro::simd::VITRO_BLOCKED

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products as three loops: the oracle that every other variant must equal bit for bit. Never optimised.
+#include "gemm.hpp"
+#include "vec_scalar.hpp"
+
+namespace vitro::simd::VITRO_SCALAR {
+
+namespace {
+
+// C is read only where it takes part: an overwritten C may be uninitialised.
+float start(Accumulate accumulate, const float& c) noexcept { return accumulate == Accumulate::chain ? c : 0.0f; }
+
+float finish(Accumulate accumulate, const float& c, float chain, const float* bias, const float* residual, bool relu) noexcept {
+  float result = accumulate == Accumulate::add ? c + chain : chain;
+  if (bias != nullptr) result = result + *bias;
+  if (residual != nullptr) result = result + *residual;
+  return relu && result < 0.0f ? 0.0f : result;
+}
+
+}  // namespace
+
+Index gemm_scratch(Index, Index, Index) noexcept { return 0; }
+
+void gemm(const Gemm& args) noexcept {
+  const Epilogue& epilogue = args.epilogue;
+  for (Index i = 0; i < args.m; ++i) {
+    const float* residual = epilogue.residual == nullptr ? nullptr : epilogue.residual + i * epilogue.residual_stride;
+    for (Index j = 0; j < args.n; ++j) {
+      float& c = args.c[i * args.c_stride + j];
+      float chain = start(args.accumulate, c);
+      for (Index p = 0; p < args.k; ++p) {
+        chain = Vec::fma(args.a[i * args.a_row_stride + p * args.a_column_stride],
+                         args.b[p * args.b_row_stride + j * args.b_column_stride], chain);
+      }
+      c = finish(args.accumulate, c, chain, epilogue.bias == nullptr ? nullptr : epilogue.bias + j,
+                 residual == nullptr ? nullptr : residual + j, epilogue.relu);
+    }
+  }
+}
+
+// Packed B is B, row by row.
+Index packed_b_size(Index k, Index n) noexcept { return k * n; }
+
+void pack_b(Index k, Index n, const float* b, Index b_row_stride, Index b_column_stride, float* packed) noexcept {
+  for (Index p = 0; p < k; ++p) {
+    for (Index j = 0; j < n; ++j) packed[p * n + j] = b[p * b_row_stride + j * b_column_stride];
+  }
+}
+
+void gemm_rows(const GemmRows& args) noexcept {
+  for (Index i = 0; i < args.rows; ++i) {
+    const float* residual = args.residual == nullptr ? nullptr : args.residual[i];
+    for (Index j = 0; j < args.n; ++j) {
+      float& c = args.c[i][j];
+      float chain = start(args.accumulate, c);
+      for (Index s = 0; s < args.segments; ++s) {
+        const float* a = args.a[i * args.segments + s];
+        const Index first_row = args.b_segments == nullptr ? s * args.segment_length : args.b_segments[s];
+        for (Index t = 0; t < args.segment_length; ++t) {
+          chain = Vec::fma(a[t * args.a_stride], args.packed_b[(first_row + t) * args.n + j], chain);
+        }
+      }
+      c = finish(args.accumulate, c, chain, args.bias == nullptr ? nullptr : args.bias + j,
+                 residual == nullptr ? nullptr : residual + j, args.relu);
+    }
+  }
+}
+
+}  // namespace vitro::simd::VITRO_SCALAR
