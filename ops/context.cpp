@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Choosing a kernel table, and growing the scratch memory.
+#include "context.hpp"
+
+#include <string>
+
+namespace vitro {
+namespace {
+
+const char* name_of(Isa isa) {
+  switch (isa) {
+    case Isa::scalar: return "scalar";
+    case Isa::blocked: return "blocked";
+    case Isa::avx2: return "avx2";
+    case Isa::avx512: return "avx512";
+  }
+  return "unknown";
+}
+
+Result<const simd::KernelTable*> choose_kernels(const ContextOptions& options) {
+  const simd::FeatureSet features = simd::features(simd::read_cpuid());
+  if (!options.isa) return &simd::best_kernels(features);
+  if (const simd::KernelTable* table = simd::find_kernels(*options.isa, features)) return table;
+  std::string present;
+  for (const simd::KernelTable* table : simd::kernel_tables()) {
+    if (features.contains(table->required)) present += (present.empty() ? "" : ", ") + std::string(table->name);
+  }
+  return Error(ErrorCode::unsupported, "This machine or this build lacks the " + std::string(name_of(*options.isa)) +
+                                           " kernels; it has " + present + ".");
+}
+
+// What ThreadPool would fail with, as a value.
+Status check_threads(int threads) {
+  if (threads < 1) {
+    return Error(ErrorCode::invalid_argument, "A context needs at least 1 thread, not " + std::to_string(threads) + ".");
+  }
+#if !VITRO_THREADS
+  if (threads > 1) {
+    return Error(ErrorCode::unsupported,
+                 "This build has no threads (VITRO_THREADS is off); ask for 1, not " + std::to_string(threads) + ".");
+  }
+#endif
+  return {};
+}
+
+std::size_t rounded(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+}  // namespace
+
+Context::Context(const ContextOptions& options)
+    : kernels_(choose_kernels(options).value()), pool_(options.threads), parallel_work_(options.parallel_work) {}
+
+Result<std::unique_ptr<Context>> Context::try_make(const ContextOptions& options) {
+  if (const Result<const simd::KernelTable*> kernels = choose_kernels(options); !kernels) return kernels.error();
+  if (Status threads = check_threads(options.threads); !threads) return std::move(threads).error();
+  return std::make_unique<Context>(options);
+}
+
+void Context::reserve_scratch(std::size_t shared_bytes, std::size_t thread_bytes) {
+  if (shared_bytes > shared_bytes_) {
+    shared_scratch_.reset();  // first, so that the peak is not old plus new
+    shared_bytes_ = 0;
+    shared_scratch_ = allocate_array<std::byte>(static_cast<std::ptrdiff_t>(rounded(shared_bytes)));
+    shared_bytes_ = rounded(shared_bytes);
+  }
+  if (thread_bytes > thread_bytes_) {
+    thread_scratch_.reset();
+    thread_bytes_ = 0;
+    const std::size_t all = rounded(thread_bytes) * static_cast<std::size_t>(threads());
+    thread_scratch_ = allocate_array<std::byte>(static_cast<std::ptrdiff_t>(all));
+    thread_bytes_ = rounded(thread_bytes);
+  }
+}
+
+}  // namespace vitro

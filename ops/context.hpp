@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Context: where operations run. Picks a kernel table once and holds the thread pool and the scratch memory.
+#pragma once
+
+#include "../core/storage.hpp"
+#include "../core/thread_pool.hpp"
+#include "../simd/kernels.hpp"
+
+#include <memory>
+#include <optional>
+
+namespace vitro {
+
+using simd::Isa;
+
+struct ContextOptions {
+  std::optional<Isa> isa = std::nullopt;  // empty: the best this machine has
+  int threads = 1;                        // the caller included
+  Index parallel_work = 1 << 16;          // loops that cost less run on their caller (see Context::parallel_for)
+};
+
+// Scratch memory that an operation needs, in bytes: one block shared by all threads and one for each thread.
+struct ScratchSize {
+  std::size_t shared_bytes = 0;
+  std::size_t thread_bytes = 0;
+};
+
+// One Context serves one caller at a time. Results do not depend on its options: every table and every number of threads gives
+// the same bits.
+class Context {
+ public:
+  // Fails with unsupported where the machine or the build lacks the instruction set (the message lists what there is), and as
+  // ThreadPool does.
+  explicit Context(const ContextOptions& options = {});
+  static Result<std::unique_ptr<Context>> try_make(const ContextOptions& options);
+
+  const simd::KernelTable& kernels() const noexcept { return *kernels_; }
+  int threads() const noexcept { return pool_.size(); }
+
+  template <class Body>
+  void parallel_for(Index count, const Body& body) noexcept {
+    pool_.parallel_for(count, body);
+  }
+  // The same where one item costs about `work` elementary operations (one float loaded, computed and stored; a matrix product
+  // does 16 multiply-adds in that time). A loop of less than ContextOptions::parallel_work in all (by default about 20
+  // microseconds) runs on its caller, as waking threads would cost more than it saves.
+  template <class Body>
+  void parallel_for(Index count, Index work, const Body& body) noexcept {
+    if (threads() > 1 && count > 1 && count >= parallel_work_ / (work + 1)) {
+      pool_.parallel_for(count, body);
+    } else if (count > 0) {
+      body(Index{0}, count, 0);
+    }
+  }
+
+  // Makes the scratch memory at least this large: one shared block and one for each thread, in bytes. The cold path: the only
+  // call that may allocate (fails with out_of_memory); contents are lost when it grows.
+  void reserve_scratch(std::size_t shared_bytes, std::size_t thread_bytes);
+  void reserve_scratch(const ScratchSize& size) { reserve_scratch(size.shared_bytes, size.thread_bytes); }
+  // 64-byte aligned. An operation may use them from its start to its end; nothing survives in them between operations.
+  std::byte* shared_scratch() const noexcept { return shared_scratch_.get(); }
+  std::byte* thread_scratch(int thread) const noexcept {
+    return thread_scratch_.get() + static_cast<std::size_t>(thread) * thread_bytes_;
+  }
+
+ private:
+  const simd::KernelTable* kernels_;
+  ThreadPool pool_;
+  Index parallel_work_;
+  AlignedArray<std::byte> shared_scratch_;
+  AlignedArray<std::byte> thread_scratch_;
+  std::size_t shared_bytes_ = 0;
+  std::size_t thread_bytes_ = 0;  // of each thread's block, a multiple of 64
+};
+
+}  // namespace vitro

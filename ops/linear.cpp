@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear layers on the matrix kernels: weights packed once a call, rows split over threads.
+#include "linear.hpp"
+
+#include "checks.hpp"
+#include "row_batch.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace vitro::ops {
+namespace {
+
+float* shared_floats(const Context& context) noexcept { return reinterpret_cast<float*>(context.shared_scratch()); }
+
+// rows x k times a packed k x n, split over threads. Row i of A starts at a + i * a_row_stride.
+void multiply_rows(Context& context, const simd::GemmRows& product, Index rows, const float* a, Index a_row_stride,
+                   const float* residual, float* c) noexcept {
+  const Index work = (product.segment_length * product.n) / 16 + product.n + 1;
+  context.parallel_for(rows, work, [&](Index begin, Index end, int thread) {
+    RowBatch batch(context.kernels(), product, {}, residual != nullptr, context.thread_scratch(thread));
+    for (Index i = begin; i < end;) {
+      const float* const row_residual = residual == nullptr ? nullptr : residual + i * product.n;
+      const RowBatch::Rows added = batch.add(end - i, c + i * product.n, product.n, row_residual);
+      for (Index j = 0; j < added.count; ++j) added.slots[j] = a + (i + j) * a_row_stride;
+      i += added.count;
+    }
+    batch.flush();
+  });
+}
+
+void set_strides(LinearProblem& problem, ConstTensorView x, ConstTensorView w) noexcept {
+  problem.x_row_stride = x.stride(0);
+  problem.x_column_stride = x.stride(1);
+  problem.w_row_stride = w.stride(0);
+  problem.w_column_stride = w.stride(1);
+}
+
+}  // namespace
+
+Result<Shape> linear_shape(const LinearAttrs&, const Shape& x, const Shape& w) {
+  if (x.rank() != 2 || w.rank() != 2 || x[1] != w[0]) {
+    return shape_error("linear: x of shape " + to_string(x) + " and w of shape " + to_string(w) +
+                       " do not multiply; x is [rows, in] and w is [in, out] with the same in.");
+  }
+  return Shape{x[0], w[1]};
+}
+
+Result<LinearProblem> linear_problem(const LinearAttrs& attrs, const Shape& x, const Shape& w) {
+  if (Result<Shape> shape = linear_shape(attrs, x, w); !shape) return std::move(shape).error();
+  LinearProblem problem;
+  problem.rows = x[0];
+  problem.in = x[1];
+  problem.out = w[1];
+  problem.x_row_stride = problem.in;
+  problem.w_row_stride = problem.out;
+  return problem;
+}
+
+std::size_t linear_packed_bytes(const Context& context, const LinearProblem& problem) {
+  return float_bytes(packed_b_step(context.kernels(), problem.in, problem.out));
+}
+
+ScratchSize linear_scratch(const Context& context, const LinearProblem& problem) {
+  return {linear_packed_bytes(context, problem), row_batch_bytes(1)};
+}
+
+void pack_linear(Context& context, const LinearProblem& problem, const float* w, float* packed) noexcept {
+  context.kernels().pack_b(problem.in, problem.out, w, problem.w_row_stride, problem.w_column_stride, packed);
+}
+
+void run_linear(Context& context, const LinearProblem& problem, const float* x, const float* w, const Epilogue& epilogue,
+                float* y) noexcept {
+  pack_linear(context, problem, w, shared_floats(context));
+  run_linear_packed(context, problem, x, shared_floats(context), epilogue, y);
+}
+
+void run_linear_packed(Context& context, const LinearProblem& problem, const float* x, const float* packed,
+                       const Epilogue& epilogue, float* y) noexcept {
+  simd::GemmRows product;
+  product.n = problem.out;
+  product.segments = 1;
+  product.segment_length = problem.in;
+  product.a_stride = problem.x_column_stride;
+  product.packed_b = packed;
+  product.packed_k = problem.in;
+  product.bias = epilogue.bias;
+  product.relu = epilogue.relu;
+  multiply_rows(context, product, problem.rows, x, problem.x_row_stride, epilogue.residual, y);
+}
+
+ScratchSize linear_grad_input_scratch(const Context& context, const LinearProblem& problem) {
+  return {float_bytes(packed_b_step(context.kernels(), problem.out, problem.in)), row_batch_bytes(1)};
+}
+
+void run_linear_grad_input(Context& context, const LinearProblem& problem, const float* dy, const float* w,
+                           float* dx) noexcept {
+  float* const packed = shared_floats(context);
+  context.kernels().pack_b(problem.out, problem.in, w, problem.w_column_stride, problem.w_row_stride, packed);
+  simd::GemmRows product;
+  product.n = problem.in;
+  product.segments = 1;
+  product.segment_length = problem.out;
+  product.packed_b = packed;
+  product.packed_k = problem.out;
+  multiply_rows(context, product, problem.rows, dy, problem.out, nullptr, dx);
+}
+
+ScratchSize linear_grad_weight_scratch(const Context& context, const LinearProblem& problem) {
+  return {float_bytes(packed_b_step(context.kernels(), std::min(problem.rows, kGradWeightRows), problem.out)),
+          row_batch_bytes(1)};
+}
+
+void run_linear_grad_weight(Context& context, const LinearProblem& problem, const float* x, const float* dy,
+                            float* dw) noexcept {
+  float* const packed = shared_floats(context);
+  std::fill_n(dw, problem.in * problem.out, 0.0f);
+  simd::GemmRows product;
+  product.n = problem.out;
+  product.segments = 1;
+  product.a_stride = problem.x_row_stride;
+  product.packed_b = packed;
+  product.accumulate = simd::Accumulate::add;
+  for (Index begin = 0; begin < problem.rows; begin += kGradWeightRows) {
+    const Index rows = std::min(kGradWeightRows, problem.rows - begin);
+    context.kernels().pack_b(rows, problem.out, dy + begin * problem.out, problem.out, 1, packed);
+    product.segment_length = rows;
+    product.packed_k = rows;
+    multiply_rows(context, product, problem.in, x + begin * problem.x_row_stride, problem.x_column_stride, nullptr, dw);
+  }
+}
+
+void linear(Context& context, const LinearAttrs& attrs, ConstTensorView x, ConstTensorView w, TensorView y,
+            const EpilogueViews& epilogue) {
+  LinearProblem problem = linear_problem(attrs, x.shape(), w.shape()).value();
+  require_shape("linear", {"y", y}, Shape{problem.rows, problem.out});
+  require_contiguous("linear", {{"y", y}});
+  require_apart("linear", {"y", y}, {{"x", x}, {"w", w}});
+  set_strides(problem, x, w);
+  context.reserve_scratch(linear_scratch(context, problem));
+  run_linear(context, problem, x.data(), w.data(), checked_epilogue("linear", epilogue, y), y.data());
+}
+
+void linear_grad_input(Context& context, const LinearAttrs& attrs, ConstTensorView dy, ConstTensorView w, TensorView dx) {
+  LinearProblem problem = linear_problem(attrs, dx.shape(), w.shape()).value();
+  require_shape("linear_grad_input", {"dy", dy}, Shape{problem.rows, problem.out});
+  require_contiguous("linear_grad_input", {{"dy", dy}, {"dx", dx}});
+  require_apart("linear_grad_input", {"dx", dx}, {{"dy", dy}, {"w", w}});
+  set_strides(problem, dx, w);
+  context.reserve_scratch(linear_grad_input_scratch(context, problem));
+  run_linear_grad_input(context, problem, dy.data(), w.data(), dx.data());
+}
+
+void linear_grad_weight(Context& context, const LinearAttrs& attrs, ConstTensorView x, ConstTensorView dy, TensorView dw) {
+  LinearProblem problem = linear_problem(attrs, x.shape(), dw.shape()).value();
+  require_shape("linear_grad_weight", {"dy", dy}, Shape{problem.rows, problem.out});
+  require_contiguous("linear_grad_weight", {{"dy", dy}, {"dw", dw}});
+  require_apart("linear_grad_weight", {"dw", dw}, {{"x", x}, {"dy", dy}});
+  set_strides(problem, x, dw);
+  context.reserve_scratch(linear_grad_weight_scratch(context, problem));
+  run_linear_grad_weight(context, problem, x.data(), dy.data(), dw.data());
+}
+
+}  // namespace vitro::ops

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches of rows for gemm_rows.
+#include "row_batch.hpp"
+
+namespace vitro::ops {
+namespace {
+
+constexpr std::size_t table_bytes(Index pointers) noexcept { return static_cast<std::size_t>(pointers) * sizeof(void*); }
+
+}  // namespace
+
+// Enough rows that a packed B streams from the second-level cache a few times only, few enough that the tables stay in the
+// first or second; a multiple of 12, hence of the micro-kernels' 4 and 6 rows, so that only a part's last batch has a ragged
+// edge.
+Index RowBatch::capacity(Index segments) noexcept {
+  constexpr Index kPointers = 8192, kMostRows = 240, kFewestRows = 12;
+  const Index rows = std::clamp(kPointers / std::max<Index>(segments, 1), kFewestRows, kMostRows);
+  return rows - rows % kFewestRows;
+}
+
+std::size_t row_batch_bytes(Index segments) noexcept {
+  return rounded_up(table_bytes(RowBatch::capacity(segments) * (segments + 2)));
+}
+
+RowBatch::RowBatch(const simd::KernelTable& kernels, const simd::GemmRows& product, const GroupStep& step, bool residual,
+                   std::byte* memory) noexcept
+    : kernels_(kernels),
+      product_(product),
+      step_(step),
+      capacity_(capacity(product.segments)),
+      a_(reinterpret_cast<const float**>(memory)),
+      c_(reinterpret_cast<float**>(memory + table_bytes(capacity_ * product.segments))),
+      residual_(residual ? reinterpret_cast<const float**>(memory + table_bytes(capacity_ * (product.segments + 1)))
+                         : nullptr) {
+  product_.a = a_;
+  product_.c = c_;
+  product_.residual = residual_;
+}
+
+void RowBatch::flush() noexcept {
+  if (rows_ == 0) return;
+  product_.rows = rows_;
+  const float* const packed_b = product_.packed_b;
+  const float* const bias = product_.bias;
+  for (Index group = 0; group < step_.groups; ++group) {
+    kernels_.gemm_rows(product_);
+    if (group + 1 == step_.groups) break;
+    for (Index i = 0; i < rows_ * product_.segments; ++i) a_[i] += step_.a;
+    for (Index i = 0; i < rows_; ++i) c_[i] += step_.c;
+    if (residual_ != nullptr) {
+      for (Index i = 0; i < rows_; ++i) residual_[i] += step_.c;
+    }
+    product_.packed_b += step_.packed_b;
+    if (bias != nullptr) product_.bias += step_.c;
+  }
+  product_.packed_b = packed_b;
+  product_.bias = bias;
+  rows_ = 0;
+}
+
+}  // namespace vitro::ops

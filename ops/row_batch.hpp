@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: collects the rows of a grouped matrix product (pointers into images) and multiplies them a batch at a time.
+#pragma once
+
+#include "../simd/kernels.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace vitro::ops {
+
+using simd::Index;
+
+constexpr std::size_t rounded_up(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
+constexpr std::size_t float_bytes(Index count) noexcept { return static_cast<std::size_t>(count) * sizeof(float); }
+
+// Size in floats of a packed B[k, n], rounded up so that the next one is 64-byte aligned again.
+inline Index packed_b_step(const simd::KernelTable& kernels, Index k, Index n) noexcept {
+  return (kernels.packed_b_size(k, n) + 15) / 16 * 16;
+}
+
+// What changes from one group of a grouped convolution to the next, in floats.
+struct GroupStep {
+  Index groups = 1;
+  Index a = 0, c = 0, packed_b = 0;  // bias and residual step as c does
+};
+
+// One batch holds up to capacity() rows. add() multiplies and starts anew when the batch is full; flush() multiplies what is
+// left. The memory, row_batch_bytes(segments), holds the pointer tables.
+class RowBatch {
+ public:
+  // `product` says everything but rows, a, c and residual. Requires product.segments <= segments of row_batch_bytes().
+  RowBatch(const simd::KernelTable& kernels, const simd::GemmRows& product, const GroupStep& step, bool residual,
+           std::byte* memory) noexcept;
+
+  static Index capacity(Index segments) noexcept;
+
+  // Rows that were added together: pointer s of row i goes to slots[i * segments + s], written by the caller.
+  struct Rows {
+    const float** slots;
+    Index count;
+  };
+  // Adds up to `count` rows (at least one), whose results go to c, c + c_step, ... `residual` steps likewise and is ignored
+  // unless the batch was made with one.
+  Rows add(Index count, float* c, Index c_step, const float* residual = nullptr) noexcept {
+    if (rows_ == capacity_) flush();
+    const Index added = std::min(count, capacity_ - rows_);
+    for (Index i = 0; i < added; ++i) c_[rows_ + i] = c + i * c_step;
+    for (Index i = 0; residual_ != nullptr && i < added; ++i) residual_[rows_ + i] = residual + i * c_step;
+    const Rows rows{a_ + rows_ * product_.segments, added};
+    rows_ += added;
+    return rows;
+  }
+  void flush() noexcept;
+
+ private:
+  const simd::KernelTable& kernels_;
+  simd::GemmRows product_;
+  GroupStep step_;
+  Index capacity_;
+  Index rows_ = 0;
+  const float** a_;
+  float** c_;
+  const float** residual_;
+};
+
+std::size_t row_batch_bytes(Index segments) noexcept;
+
+}  // namespace vitro::ops

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contexts: the forced instruction set is the one that runs, scratch memory grows and stays aligned, loops are split or not.
+#include "../../ops/context.hpp"
+
+#include "../support/errors.hpp"
+#include "support.hpp"
+
+#include <array>
+#include <atomic>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <string_view>
+
+using namespace vitro_test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+// The forced instruction set is part of every comparison in this folder, unless the machine lacks it.
+void check_forced(Isa isa, std::string_view name) {
+  const Result<std::unique_ptr<Context>> context = Context::try_make({.isa = isa});
+  if (!context) {
+    CHECK(context.error().code() == ErrorCode::unsupported);
+    CHECK_THAT(context.error().message(), ContainsSubstring(std::string(name)) && ContainsSubstring("it has "));
+    SKIP("the operations were not compared on " << name << ", which this machine lacks");
+  }
+  CHECK(context.value()->kernels().isa == isa);
+  CHECK(std::string_view(context.value()->kernels().name).starts_with(name));
+  bool compared = false;
+  for (const auto& each : make_contexts()) compared = compared || each->kernels().isa == isa;
+  CHECK(compared);
+}
+
+}  // namespace
+
+TEST_CASE("a context forced to scalar runs scalar kernels") { check_forced(Isa::scalar, "scalar"); }
+TEST_CASE("a context forced to blocked runs blocked kernels") { check_forced(Isa::blocked, "blocked"); }
+TEST_CASE("a context forced to avx2 runs avx2 kernels") { check_forced(Isa::avx2, "avx2"); }
+TEST_CASE("a context forced to avx512 runs avx512 kernels") { check_forced(Isa::avx512, "avx512"); }
+
+TEST_CASE("a context takes the best kernels when none are named") {
+  const simd::FeatureSet features = simd::features(simd::read_cpuid());
+  CHECK(&Context().kernels() == &simd::best_kernels(features));
+}
+
+TEST_CASE("scratch memory grows, stays aligned, and is separate for each thread") {
+  Result<std::unique_ptr<Context>> made = Context::try_make({.threads = 3});
+  if (!made) SKIP("this build has no threads");
+  Context& context = *made.value();
+  context.reserve_scratch(100, 70);
+  const std::byte* const shared = context.shared_scratch();
+  context.reserve_scratch({50, 60});
+  CHECK(context.shared_scratch() == shared);  // it never shrinks
+  context.reserve_scratch(5000, 200);
+  for (int thread = 0; thread < 3; ++thread) {
+    CHECK(reinterpret_cast<std::uintptr_t>(context.thread_scratch(thread)) % 64 == 0);
+    for (int i = 0; i < 200; ++i) context.thread_scratch(thread)[i] = std::byte(thread + 1);
+  }
+  for (int thread = 0; thread < 3; ++thread) CHECK(context.thread_scratch(thread)[199] == std::byte(thread + 1));
+  CHECK(reinterpret_cast<std::uintptr_t>(context.shared_scratch()) % 64 == 0);
+}
+
+TEST_CASE("a loop is split when it costs enough, and covers its range once either way") {
+  Result<std::unique_ptr<Context>> made = Context::try_make({.threads = 4, .parallel_work = 1000});
+  if (!made) SKIP("this build has no threads");
+  for (const Index count : {0, 1, 9, 11, 500}) {
+    std::atomic<int> parts = 0;
+    std::array<std::atomic<int>, 500> visits{};
+    made.value()->parallel_for(count, Index{99}, [&](Index begin, Index end, int) {
+      ++parts;
+      for (Index i = begin; i < end; ++i) ++visits[static_cast<std::size_t>(i)];
+    });
+    CHECK(parts == (count == 0 ? 0 : count < 10 ? 1 : 4));
+    for (Index i = 0; i < 500; ++i) REQUIRE(visits[static_cast<std::size_t>(i)] == (i < count ? 1 : 0));
+  }
+}
+
+TEST_CASE("a context without threads is an error") {
+  const Result<std::unique_ptr<Context>> context = Context::try_make({.threads = 0});
+  REQUIRE_FALSE(context.ok());
+  CHECK(context.error().code() == ErrorCode::invalid_argument);
+  CHECK_THAT(context.error().message(), ContainsSubstring("at least 1"));
+}
