@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients: what a gradient rule works with while backward() walks the tape in reverse.
+// Internal: what a gradient rule works with while backward() walks the tape in reverse.
 #pragma once
 
 #include "tape.hpp"

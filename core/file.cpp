@@ -2,16 +2,15 @@
 // Reading and writing whole files over POSIX descriptors: streams cannot flush to the disk and hide the reason of an error.
 #include "file.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "text.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <system_error>
-
-#include "text.hpp"
+#include <unistd.h>
 
 namespace vitro {
 namespace {
@@ -68,8 +67,8 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// A new file beside `path`, its name in `name`. The process number keeps two programs apart, the counter two threads and what an
-// earlier program with the same number left behind; the name of `path` itself may be as long as the system allows.
+// A new file beside `path`, its name in `name`. The process number keeps two programs apart, the counter two threads and what
+// an earlier program with the same number left behind; the name of `path` itself may be as long as the system allows.
 int create_aside(const std::string& path, std::string& name) {
   const std::string start = path.substr(0, path.rfind('/') + 1) + ".vitro-" + std::to_string(::getpid()) + "-";
   for (int attempt = 0;; ++attempt) {

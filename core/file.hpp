@@ -2,12 +2,12 @@
 // Whole files: read with a limit, written so that a reader sees the old file or the new one and never half of either.
 #pragma once
 
+#include "error.hpp"
+
 #include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
-
-#include "error.hpp"
 
 namespace vitro {
 

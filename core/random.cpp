@@ -10,7 +10,8 @@ namespace {
 
 void require_fan(const char* name, Index fan) {
   if (fan < 1) {
-    fail(ErrorCode::invalid_argument, std::string(name) + ": fan_in and fan_out must be at least 1, got " + std::to_string(fan));
+    fail(ErrorCode::invalid_argument,
+         std::string(name) + ": fan_in and fan_out must be at least 1, got " + std::to_string(fan));
   }
 }
 
@@ -43,9 +44,7 @@ PhiloxCounter Philox::block(std::uint64_t counter) const noexcept {
 
 std::uint32_t Philox::bits(std::uint64_t index) const noexcept { return block(index / 4)[index % 4]; }
 
-float Philox::uniform(std::uint64_t index) const noexcept {
-  return static_cast<float>(bits(index) >> 8) * 0x1p-24F;
-}
+float Philox::uniform(std::uint64_t index) const noexcept { return static_cast<float>(bits(index) >> 8) * 0x1p-24F; }
 
 std::uint32_t Philox::below(std::uint64_t index, std::uint32_t bound) const noexcept {
   return static_cast<std::uint32_t>((static_cast<std::uint64_t>(bits(index)) * bound) >> 32);
@@ -53,7 +52,8 @@ std::uint32_t Philox::below(std::uint64_t index, std::uint32_t bound) const noex
 
 void fill_uniform(TensorView tensor, float low, float high, const Philox& random) {
   if (!tensor.is_contiguous()) {
-    fail(ErrorCode::shape_mismatch, "fill_uniform: needs a contiguous tensor, got a strided view of shape " + to_string(tensor.shape()));
+    fail(ErrorCode::shape_mismatch,
+         "fill_uniform: needs a contiguous tensor, got a strided view of shape " + to_string(tensor.shape()));
   }
   const Index count = tensor.elements();
   for (Index i = 0; i < count; ++i) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counter-based random numbers (Philox4x32-10), and the initialisers and permutations made from them.
 //
-// Source of the generator: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. A number is a pure
-// function of (seed, stream, counter): results do not depend on who asks first, on threads or on the machine.
+// Source of the generator: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. A number is a
+// pure function of (seed, stream, counter): results do not depend on who asks first, on threads or on the machine.
 #pragma once
+
+#include "view.hpp"
 
 #include <array>
 #include <cstdint>
 #include <vector>
-
-#include "view.hpp"
 
 namespace vitro {
 
@@ -38,12 +38,12 @@ class Philox {
   std::uint64_t stream_;
 };
 
-// Fills a contiguous view in row-major order: element i becomes fma(high - low, uniform(i), low). A strided view fails, here and
-// in the initialisers below.
+// Fills a contiguous view in row-major order: element i becomes fma(high - low, uniform(i), low). A strided view fails, here
+// and in the initialisers below.
 void fill_uniform(TensorView tensor, float low, float high, const Philox& random);
 
-// U(-1/sqrt(fan_in), 1/sqrt(fan_in)): He et al. 2015 ("kaiming uniform") with the gain that PyTorch's layers use by default, a =
-// sqrt(5). fan_in >= 1 is the number of inputs that one output sums over (kh * kw * in for a convolution); fails otherwise.
+// U(-1/sqrt(fan_in), 1/sqrt(fan_in)): He et al. 2015 ("kaiming uniform") with the gain that PyTorch's layers use by default, a
+// = sqrt(5). fan_in >= 1 is the number of inputs that one output sums over (kh * kw * in for a convolution); fails otherwise.
 void fill_fan_in_uniform(TensorView tensor, Index fan_in, const Philox& random);
 
 // U(-a, a) with a = sqrt(6 / (fan_in + fan_out)): Glorot & Bengio 2010.

@@ -21,8 +21,8 @@ Result<Shape> Shape::make(std::span<const Index> dims) {
                                                     std::to_string(dims[i]) + " at axis " + std::to_string(i));
     }
     if (dims[i] > 0 && product > kMaxElements / dims[i]) {
-      return Error(ErrorCode::overflow, "shape " + vitro::to_string(dims) + " has more than " +
-                                            std::to_string(kMaxElements) + " elements");
+      return Error(ErrorCode::overflow,
+                   "shape " + vitro::to_string(dims) + " has more than " + std::to_string(kMaxElements) + " elements");
     }
     if (dims[i] > 0) product *= dims[i];
     shape.dims_[i] = dims[i];

@@ -2,13 +2,13 @@
 // Shape: up to six dimensions stored inline, whose product is known not to overflow.
 #pragma once
 
+#include "error.hpp"
+
 #include <array>
 #include <cstddef>
 #include <initializer_list>
 #include <span>
 #include <string>
-
-#include "error.hpp"
 
 namespace vitro {
 

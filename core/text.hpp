@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text from outside (paths, names, bytes of a file) made fit for an error message, and UTF-8 checked.
+// Internal: text from outside (paths, names, bytes of a file) made fit for an error message, and UTF-8 checked.
 #pragma once
 
 #include <cstddef>

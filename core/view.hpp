@@ -2,11 +2,11 @@
 // Views: a pointer, a shape and strides. They look and never own; making one copies no element.
 #pragma once
 
+#include "shape.hpp"
+
 #include <cstdint>
 #include <initializer_list>
 #include <type_traits>
-
-#include "shape.hpp"
 
 namespace vitro {
 
@@ -25,7 +25,8 @@ struct Layout {
   Layout slice(int axis, Index begin, Index end, Index step) const;
   // Axis i of the result is axis order[i] of this one. `order` must be a permutation of 0..rank-1.
   Layout permute(std::span<const int> order) const;
-  // Axes aligned at the end; axes that are missing or grow from size 1 get stride 0. Fails if the shape does not broadcast to `target`.
+  // Axes aligned at the end; axes that are missing or grow from size 1 get stride 0. Fails if the shape does not broadcast to
+  // `target`.
   Layout broadcast_to(const Shape& target) const;
   // The same elements in row-major order under another shape; fails (with the strides in the message) where that needs a copy.
   Layout reshape(const Shape& target) const;
@@ -40,8 +41,8 @@ class BasicView {
   BasicView(T* data, const Layout& layout) noexcept : data_(data + layout.offset), layout_(layout) { layout_.offset = 0; }
   // A writable view converts to a reading one.
   template <class U>
-    requires(std::is_const_v<T> && std::is_same_v<U, std::remove_const_t<T>>)
-  BasicView(const BasicView<U>& other) noexcept : data_(other.data()), layout_(other.layout()) {}
+  requires(std::is_const_v<T>&& std::is_same_v<U, std::remove_const_t<T>>) BasicView(const BasicView<U>& other)
+  noexcept : data_(other.data()), layout_(other.layout()) {}
 
   T* data() const noexcept { return data_; }
   const Layout& layout() const noexcept { return layout_; }

@@ -8,6 +8,10 @@
 
 namespace vitro {
 
+double Evaluation::accuracy() const noexcept {
+  return samples == 0 ? 0.0 : static_cast<double>(correct) / static_cast<double>(samples);
+}
+
 Status check_fits(const Model& model, const Dataset& data) {
   const Shape& images = data.images.shape();
   if (images.rank() != 4 || Shape(images.dims().subspan(1)) != model.input_shape()) {

@@ -18,7 +18,7 @@ struct Evaluation {
   // and nowhere else.
   std::vector<Index> confusion;
 
-  double accuracy() const noexcept { return samples == 0 ? 0.0 : static_cast<double>(correct) / static_cast<double>(samples); }
+  double accuracy() const noexcept;  // correct / samples; 0 without samples
 };
 
 // Whether the model takes the data set's images and has a score for each of its labels. The error names both shapes.

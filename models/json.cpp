@@ -2,11 +2,11 @@
 // The value's own operations and its printing; the parser is in json_parser.cpp.
 #include "json.hpp"
 
+#include "../core/text.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-
-#include "../core/text.hpp"
 
 namespace vitro {
 namespace {

@@ -2,6 +2,8 @@
 // Json: a JSON document (RFC 8259) as a value, strictly parsed and printed for people to read.
 #pragma once
 
+#include "../core/error.hpp"
+
 #include <concepts>
 #include <cstddef>
 #include <string>
@@ -9,8 +11,6 @@
 #include <utility>
 #include <variant>
 #include <vector>
-
-#include "../core/error.hpp"
 
 namespace vitro {
 

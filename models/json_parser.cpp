@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The JSON parser: recursive descent over RFC 8259's grammar, with the limits that untrusted text needs.
+#include "../core/text.hpp"
+#include "json.hpp"
+
 #include <algorithm>
 #include <optional>
 #include <set>
-
-#include "../core/text.hpp"
-#include "json.hpp"
 
 namespace vitro {
 

@@ -2,11 +2,11 @@
 // Steps and conversions of JsonReader, and the sentences it gives for what does not fit.
 #include "json_reader.hpp"
 
+#include "../core/text.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-
-#include "../core/text.hpp"
 
 namespace vitro {
 namespace {

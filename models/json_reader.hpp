@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// JsonReader: walks into a document from outside and, where something is missing or wrong, says where.
+// Internal: walks into a document from outside and, where something is missing or wrong, says where.
 #pragma once
+
+#include "../core/shape.hpp"
+#include "json.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -9,9 +12,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-
-#include "../core/shape.hpp"
-#include "json.hpp"
 
 namespace vitro {
 

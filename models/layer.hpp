@@ -14,7 +14,7 @@ namespace vitro {
 // Filters [kernel_h, kernel_w, in / groups, out_channels]; the input's channels are found when the model is built.
 struct Conv2dLayer {
   Index out_channels = 1, kernel_h = 1, kernel_w = 1;
-  ops::Conv2dAttrs attrs;
+  ops::Conv2dAttrs attrs = {};
   bool bias = true;
 };
 

@@ -32,6 +32,12 @@ std::string layer_of(const std::string& parameter) { return parameter.substr(0, 
 
 }  // namespace
 
+double EpochTotals::loss() const noexcept { return samples == 0 ? 0.0 : loss_sum / static_cast<double>(samples); }
+
+double EpochTotals::accuracy() const noexcept {
+  return samples == 0 ? 0.0 : static_cast<double>(correct) / static_cast<double>(samples);
+}
+
 Trainer::Trainer(Context& context, Model& model, const Dataset& data, const TrainOptions& options)
     : context_(context),
       model_(model),

@@ -23,8 +23,8 @@ struct EpochTotals {
   Index samples = 0;
   Index correct = 0;
 
-  double loss() const noexcept { return samples == 0 ? 0.0 : loss_sum / static_cast<double>(samples); }
-  double accuracy() const noexcept { return samples == 0 ? 0.0 : static_cast<double>(correct) / static_cast<double>(samples); }
+  double loss() const noexcept;      // mean of the samples' losses; 0 without samples
+  double accuracy() const noexcept;  // correct / samples; 0 without samples
 };
 
 // Where a training stands: what, beside the weights, decides how it goes on. Orders and shifts are functions of (seed, epoch), so a

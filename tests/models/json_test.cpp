@@ -119,6 +119,7 @@ TEST_CASE("every error says where it is, what was expected and what is there") {
       {"\"\\ud800\"", "line 1, column 2: the escape \"\\\\ud800\" is half of a surrogate pair"},
       {"\"\\ud800x\"", "line 1, column 2: the escape \"\\\\ud800\" is half of a surrogate pair"},
       {"\"\\ud800\\u0041\"", "line 1, column 2: the escape \"\\\\ud800\" is half of a surrogate pair"},
+      {"\"\\ud800\\udbff\"", "line 1, column 2: the escape \"\\\\ud800\" is half of a surrogate pair"},
       {"\"\\udc00\\ud800\"", "line 1, column 2: the escape \"\\\\udc00\" is half of a surrogate pair"},
       {"\"a\xFF\"", "line 1, column 3: the byte \"\\xff\" in a string does not belong to a UTF-8 character"},
       {"\"\xC0\x80\"", "line 1, column 2: the byte \"\\xc0\" in a string does not belong to a UTF-8 character"},

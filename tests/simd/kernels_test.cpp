@@ -45,6 +45,22 @@ TEST_CASE("A forced instruction set gives its own table, or null") {
   CHECK(find_kernels(Isa::avx512, {.fma = true, .avx2 = true}) == nullptr);
 }
 
+// The tests of kernels run every table that the machine can run. These say which ones that were.
+TEST_CASE("This machine can run the tables with the fma instruction") {
+  if (!features(read_cpuid()).fma) SKIP("no fma instruction: the tables \"scalar\" and \"blocked\" were not tested");
+  CHECK(best_kernels(features(read_cpuid())).required.fma);
+}
+
+TEST_CASE("This machine can run the AVX2 table") {
+  if (!features(read_cpuid()).avx2) SKIP("no AVX2: the table \"avx2\" was not tested");
+  CHECK(find_kernels(Isa::avx2, features(read_cpuid())) != nullptr);
+}
+
+TEST_CASE("This machine can run the AVX-512 table") {
+  if (!features(read_cpuid()).avx512) SKIP("no AVX-512: the table \"avx512\" was not tested");
+  CHECK(best_kernels(features(read_cpuid())).isa == Isa::avx512);
+}
+
 TEST_CASE("The code behind a table is that of its instruction set") {
   CHECK(find_kernels(Isa::scalar, {})->gemm == scalar::gemm);
   CHECK(find_kernels(Isa::blocked, {})->gemm == blocked::gemm);

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// An inference-only program for a small device: a model from two files, one image from standard input, its scores. Built
+// without exceptions, RTTI, threads and zlib by the preset `embedded`; --stack also prints how much stack each part has used.
+#include "../../autograd/tape.hpp"
+#include "../../models/model_file.hpp"
+#include "../../ops/context.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace {
+
+using namespace vitro;
+
+[[noreturn]] void give_up(const Error& error) {
+  std::fprintf(stderr, "infer: %s\n", error.what());
+  std::exit(1);
+}
+
+std::vector<std::byte> read_all(std::FILE* file) {
+  std::vector<std::byte> bytes;
+  std::byte block[512];
+  while (const std::size_t got = std::fread(block, 1, sizeof block, file)) bytes.insert(bytes.end(), block, block + got);
+  return bytes;
+}
+
+std::vector<std::byte> read_file_or_exit(const std::string& path) {
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (!file) {
+    std::fprintf(stderr, "infer: cannot open %s\n", path.c_str());
+    std::exit(1);
+  }
+  std::vector<std::byte> bytes = read_all(file);
+  std::fclose(file);
+  return bytes;
+}
+
+// The stack below the caller's frame, filled with a pattern, so that later the part that was used can be told.
+class StackMark {
+ public:
+  static constexpr std::size_t kBytes = 256 * 1024, kOwn = 512;  // kOwn: what the marking functions themselves may be using
+
+  // Requires kBytes of stack to be left.
+  [[gnu::noinline]] void paint() noexcept {
+    top_ = static_cast<volatile unsigned char*>(__builtin_frame_address(0));
+    for (std::size_t i = kOwn; i < kBytes; ++i) *(top_ - i) = kPattern;
+  }
+  // Bytes between the frame that called paint() and the deepest one that has been written since.
+  [[gnu::noinline]] std::size_t used() const noexcept {
+    std::size_t depth = kBytes - 1;
+    while (depth > kOwn && *(top_ - depth) == kPattern) --depth;
+    return depth;
+  }
+
+ private:
+  static constexpr unsigned char kPattern = 0xa5;
+  volatile unsigned char* top_ = nullptr;
+};
+
+[[gnu::noinline]] Model load(const std::string& folder) {
+  const std::string structure = join_path(folder, kModelFile), weights = join_path(folder, kWeightsFile);
+  const std::vector<std::byte> text = read_file_or_exit(structure);
+  Result<Model> model =
+      decode_model({reinterpret_cast<const char*>(text.data()), text.size()}, structure, read_file_or_exit(weights), weights);
+  if (!model) give_up(model.error());
+  return std::move(model).value();
+}
+
+// The network's scores for one image, as elements of the tape's memory.
+[[gnu::noinline]] ConstTensorView infer(const Model& model, Tape& tape, ConstTensorView image) {
+  const std::vector<Var> weights = model.place_constants(tape);
+  return tape.value(model.forward(tape.input(image), weights));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool print_stack = argc == 3 && std::strcmp(argv[2], "--stack") == 0;
+  if (argc != 2 && !print_stack) {
+    std::fputs(
+        "usage: infer FOLDER [--stack] < IMAGE\nFOLDER holds model.json and weights.bin; IMAGE is one byte per input element\n",
+        stderr);
+    return 2;
+  }
+  set_failure_handler(give_up);
+  StackMark stack;
+
+  stack.paint();
+  const Model model = load(argv[1]);
+  const std::size_t load_stack = stack.used();
+
+  const Shape& one = model.input_shape();
+  std::vector<Index> dims{1};
+  dims.insert(dims.end(), one.dims().begin(), one.dims().end());
+  Tensor image{Shape(dims)};
+  const std::vector<std::byte> pixels = read_all(stdin);
+  if (static_cast<Index>(pixels.size()) != image.elements()) {
+    std::fprintf(stderr, "infer: the image has %zu bytes, the model takes %td\n", pixels.size(), image.elements());
+    return 1;
+  }
+  for (std::size_t i = 0; i < pixels.size(); ++i) image.span()[i] = static_cast<float>(pixels[i]) / 255.0f;
+
+  Context context;
+  Tape tape(context);
+  stack.paint();
+  const ConstTensorView scores = infer(model, tape, image);
+  const std::size_t infer_stack = stack.used();
+
+  for (Index i = 0; i < scores.elements(); ++i) std::printf("%td %.9g\n", i, static_cast<double>(scores.data()[i]));
+  if (print_stack) std::printf("stack: %zu bytes to load, %zu bytes to infer\n", load_stack, infer_stack);
+  return 0;
+}
