@@ -11,8 +11,9 @@ namespace vitro {
 
 // Cuts [0, count) into size() contiguous parts of almost equal length and runs part t on thread t (part 0 on the caller). The
 // cut depends on count and size() alone. A loop started from inside a part runs whole on that part's thread, under its number;
-// a loop started while another thread is in one waits for it. Idle threads sleep. Loops do not allocate. Pool threads run with
-// the default floating-point environment. Without thread support (VITRO_THREADS off) size() is 1.
+// a loop started while another thread is in one waits for it. (Two pools whose loops start loops on each other can thus wait
+// for ever.) Idle threads sleep. Loops do not allocate. Pool threads run with the default floating-point environment. Without
+// thread support (VITRO_THREADS off) size() is 1.
 class ThreadPool {
  public:
   // threads >= 1, the caller included; fails with invalid_argument otherwise, and with unsupported where the build has no

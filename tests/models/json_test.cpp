@@ -111,6 +111,7 @@ TEST_CASE("every error says where it is, what was expected and what is there") {
       {"{\"a\": 1, \"\\u0061\": 2}", "line 1, column 10: the key \"a\" is in this object twice"},
       {"\"abc", "line 1, column 5: expected '\"' at the end of a string, found the end of the text"},
       {"\"a\nb\"", "line 1, column 3: the control character \"\\n\" in a string must be escaped"},
+      {"\"a\x1f\"", "line 1, column 3: the control character \"\\x1f\" in a string must be escaped"},
       {std::string("\"a\0\"", 4), "line 1, column 3: the control character \"\\x00\" in a string must be escaped"},
       {"\"\\x\"", "line 1, column 3: expected one of \" \\ / b f n r t u after a backslash, found \"x\""},
       {"\"\\", "line 1, column 3: expected one of \" \\ / b f n r t u after a backslash, found the end of the text"},
