@@ -210,17 +210,19 @@ Step bind(const CrossEntropy& n, const Binder& b) {
   const ops::CrossEntropyProblem problem = ops::cross_entropy_problem({}, b.shape(n.logits), b.shape(n.labels)).value();
   b.reserve(ops::cross_entropy_scratch(b.context(), problem));
   constexpr auto run = [](const auto& c, Bases bases) noexcept {
-    ops::run_cross_entropy(*c.context, c.problem, c.at(0, bases), c.template at<std::int32_t>(1, bases), c.at(2, bases), c.at(3, bases));
+    ops::run_cross_entropy(*c.context, c.problem, c.at(0, bases), c.template at<std::int32_t>(1, bases), c.at(2, bases),
+                           c.at(3, bases));
   };
   return b.step(run, problem, n.logits, n.labels, n.loss, n.probabilities);
 }
 
 Step bind(const CrossEntropyGrad& n, const Binder& b) {
   constexpr auto run = [](const auto& c, Bases bases) noexcept {
-    ops::run_cross_entropy_grad(*c.context, c.problem, c.at(0, bases), c.template at<std::int32_t>(1, bases), c.at(2, bases), c.at(3, bases));
+    ops::run_cross_entropy_grad(*c.context, c.problem, c.at(0, bases), c.template at<std::int32_t>(1, bases), c.at(2, bases),
+                                c.at(3, bases));
   };
   return b.step(run, ops::cross_entropy_problem({}, b.shape(n.probabilities), b.shape(n.labels)).value(), n.probabilities,
-                      n.labels, n.dloss, n.dlogits);
+                n.labels, n.dloss, n.dlogits);
 }
 
 Step bind_binary(ops::BinaryOp op, TensorId a, TensorId other, TensorId y, const Binder& b) {
@@ -275,8 +277,7 @@ Step bind(const SgdUpdate& n, const Binder& b) {
   constexpr auto run = [](const auto& c, Bases bases) noexcept {
     ops::run_sgd(*c.context, c.problem, c.at(0, bases), c.at(1, bases), c.at(2, bases), c.at(3, bases));
   };
-  const ops::SgdProblem problem =
-      ops::sgd_problem({}, b.shape(n.hyper), b.shape(n.dp), b.shape(n.v), b.shape(n.p)).value();
+  const ops::SgdProblem problem = ops::sgd_problem({}, b.shape(n.hyper), b.shape(n.dp), b.shape(n.v), b.shape(n.p)).value();
   return b.step(run, problem, n.hyper, n.dp, n.v, n.p);
 }
 

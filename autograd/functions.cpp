@@ -20,8 +20,8 @@ Tape& common_tape(const char* name, Var first, Vars... rest) {
   }
   for (TensorId id : ids(first.id, rest.id...)) {
     if (!first.tape->tensors().contains(id)) {
-      fail(ErrorCode::invalid_argument, std::string(name) + ": the argument " + to_string(id) +
-                                            " is not on the tape (was it made before clear()?)");
+      fail(ErrorCode::invalid_argument,
+           std::string(name) + ": the argument " + to_string(id) + " is not on the tape (was it made before clear()?)");
     }
   }
   return *first.tape;
@@ -144,7 +144,8 @@ Var permute(Var x, std::initializer_list<int> order) {
   Tape& tape = common_tape("permute", x);
   ops::PermuteAttrs attrs;
   if (order.size() > attrs.order.size()) {
-    fail(ErrorCode::invalid_argument, "permute: " + std::to_string(order.size()) + " axes given for shape " + to_string(x.shape()));
+    fail(ErrorCode::invalid_argument,
+         "permute: " + std::to_string(order.size()) + " axes given for shape " + to_string(x.shape()));
   }
   for (int axis : order) attrs.order[attrs.rank++] = static_cast<std::uint8_t>(axis < 0 || axis > 255 ? 255 : axis);
   const TensorId y = tape.make(ops::permute_shape(attrs, x.shape()).value());

@@ -5,11 +5,11 @@
 // and the shapes. What each operation computes, to the bit, stands at its forward function in ops/.
 #pragma once
 
-#include <initializer_list>
-
 #include "../ops/conv2d.hpp"
 #include "../ops/pool2d.hpp"
 #include "tape.hpp"
+
+#include <initializer_list>
 
 namespace vitro {
 
@@ -59,7 +59,8 @@ Var flatten(Var x);
 // Axis i of the result is axis order[i] of x; a copy.
 Var permute(Var x, std::initializer_list<int> order);
 
-// In place: one step of SGD with momentum on `parameter` and `velocity`; hyper[3] = rate, momentum, weight decay, read when run.
+// In place: one step of SGD with momentum on `parameter` and `velocity`; hyper[3] = rate, momentum, weight decay, read when
+// run.
 void sgd_update(Var parameter, Var velocity, Var gradient, Var hyper);
 
 }  // namespace vitro

@@ -6,8 +6,8 @@
 
 namespace vitro {
 
-// A rule is called only for a node one of whose outputs has a gradient. An accumulated gradient (of a tensor used several times)
-// is a sum in the order in which the contributions are appended to the tape: the last use of the tensor comes first.
+// A rule is called only for a node one of whose outputs has a gradient. An accumulated gradient (of a tensor used several
+// times) is a sum in the order in which the contributions are appended to the tape: the last use of the tensor comes first.
 class Gradients {
  public:
   Gradients(Tape& tape, std::vector<TensorId>& gradient_of) : tape_(tape), gradient_of_(gradient_of) {}
@@ -20,7 +20,8 @@ class Gradients {
   // Whether x is there and needs a gradient.
   bool wanted(TensorId x) const noexcept { return x != kNoTensor && tape_.tensors()[x].needs_gradient; }
 
-  // Where x is wanted: appends the node that `make(dx)` returns, with dx a new tensor of x's shape, and adds dx to x's gradient.
+  // Where x is wanted: appends the node that `make(dx)` returns, with dx a new tensor of x's shape, and adds dx to x's
+  // gradient.
   template <class Make>
   void add(TensorId x, const Make& make) {
     if (!wanted(x)) return;

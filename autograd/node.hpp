@@ -2,20 +2,20 @@
 // Node: one recorded operation, a std::variant of plain structs that hold tensor ids and attributes.
 //
 // Every node type offers its name, its input and output ids, `check` (the shape rule, in shape_rules.cpp) and `gradient` (the
-// gradient rule, in gradients.cpp). Gradients and the optimizer's update are nodes like any other. Shapes are written beside the
-// ids; [..] stands for any leading dimensions; an id that may be kNoTensor is marked optional.
+// gradient rule, in gradients.cpp). Gradients and the optimizer's update are nodes like any other. Shapes are written beside
+// the ids; [..] stands for any leading dimensions; an id that may be kNoTensor is marked optional.
 #pragma once
+
+#include "../ops/conv2d.hpp"
+#include "../ops/layout.hpp"
+#include "../ops/pool2d.hpp"
+#include "tensor_table.hpp"
 
 #include <array>
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
 #include <variant>
-
-#include "../ops/conv2d.hpp"
-#include "../ops/layout.hpp"
-#include "../ops/pool2d.hpp"
-#include "tensor_table.hpp"
 
 namespace vitro {
 
@@ -295,8 +295,8 @@ struct Fill {
   void gradient(Gradients& gradients) const;
 };
 
-// In place: g = fma(weight_decay, p, dp); v = fma(momentum, v, g); p = fma(-rate, v, p); hyper = [rate, momentum, weight_decay] is
-// read when the step runs.
+// In place: g = fma(weight_decay, p, dp); v = fma(momentum, v, g); p = fma(-rate, v, p); hyper = [rate, momentum, weight_decay]
+// is read when the step runs.
 struct SgdUpdate {
   TensorId p, v, dp, hyper;
   static constexpr const char* kName = "sgd_update";
@@ -313,10 +313,11 @@ using Node =
 
 // What a type must offer to be a node; an alternative of Node that lacks a piece does not compile.
 template <class N>
-concept NodeType = std::is_trivially_copyable_v<N> && requires(const N& node, const TensorTable& tensors, Gradients& gradients) {
+concept NodeType = std::is_trivially_copyable_v<N> &&
+    requires(const N& node, const TensorTable& tensors, Gradients& gradients) {
   { N::kName } -> std::convertible_to<const char*>;
-  { node.inputs() };
-  { node.outputs() };
+  {node.inputs()};
+  {node.outputs()};
   { node.check(tensors) } -> std::same_as<Status>;
   { node.gradient(gradients) } -> std::same_as<void>;
 };
@@ -335,7 +336,8 @@ inline const char* name(const Node& node) noexcept {
   return std::visit([](const auto& n) -> const char* { return n.kName; }, node);
 }
 
-// The shape rule: whether the shapes and types in the table are what the node needs and makes. The error names the node and both.
+// The shape rule: whether the shapes and types in the table are what the node needs and makes. The error names the node and
+// both.
 inline Status check_shapes(const Node& node, const TensorTable& tensors) {
   return std::visit([&](const auto& n) { return n.check(tensors); }, node);
 }

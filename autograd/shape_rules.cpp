@@ -65,7 +65,11 @@ DType argmax_type(const ops::Pool2dAttrs& attrs) {
 
 Status Linear::check(const TensorTable& tensors) const {
   Checker c(*this, tensors);
-  return c.expect_type(x).expect_type(w).expect(y, ops::linear_shape({}, c.shape(x), c.shape(w))).expect_if(bias, last_axis(c.shape(y))).done();
+  return c.expect_type(x)
+      .expect_type(w)
+      .expect(y, ops::linear_shape({}, c.shape(x), c.shape(w)))
+      .expect_if(bias, last_axis(c.shape(y)))
+      .done();
 }
 
 Status LinearGradInput::check(const TensorTable& tensors) const {
@@ -80,7 +84,11 @@ Status LinearGradWeight::check(const TensorTable& tensors) const {
 
 Status Conv2d::check(const TensorTable& tensors) const {
   Checker c(*this, tensors);
-  return c.expect_type(x).expect_type(w).expect(y, ops::conv2d_shape(attrs, c.shape(x), c.shape(w))).expect_if(bias, last_axis(c.shape(y))).done();
+  return c.expect_type(x)
+      .expect_type(w)
+      .expect(y, ops::conv2d_shape(attrs, c.shape(x), c.shape(w)))
+      .expect_if(bias, last_axis(c.shape(y)))
+      .done();
 }
 
 Status Conv2dGradInput::check(const TensorTable& tensors) const {

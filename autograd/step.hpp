@@ -2,11 +2,11 @@
 // Step: one bound node - a function pointer and its resolved arguments in a fixed inline buffer.
 #pragma once
 
+#include "tensor_table.hpp"
+
 #include <cstddef>
 #include <new>
 #include <type_traits>
-
-#include "tensor_table.hpp"
 
 namespace vitro {
 

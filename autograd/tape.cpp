@@ -2,9 +2,9 @@
 // Recording, eager execution and the tape's memory.
 #include "tape.hpp"
 
-#include <algorithm>
-
 #include "cpu_backend.hpp"
+
+#include <algorithm>
 
 namespace vitro {
 namespace {
@@ -52,8 +52,9 @@ Var Tape::parameter(TensorView view) {
 
 Var Tape::state(TensorView view) {
   if (!view.is_contiguous()) {
-    fail(ErrorCode::shape_mismatch, "Tape::parameter and Tape::state need contiguous memory, got strides of their own for shape " +
-                                        to_string(view.shape()));
+    fail(ErrorCode::shape_mismatch,
+         "Tape::parameter and Tape::state need contiguous memory, got strides of their own for shape " +
+             to_string(view.shape()));
   }
   return external(view.data(), view.shape(), DType::f32, Role::parameter, false);
 }
@@ -90,8 +91,8 @@ void Tape::emit(const Node& node) {
 template <class T>
 BasicView<const T> Tape::elements_of(Var x, DType type) const {
   if (!tensors_.contains(x.id) || tensors_[x.id].type != type) {
-    fail(ErrorCode::invalid_argument, "Tape: expected a tensor of type " + std::string(to_string(type)) + ", got " +
-                                          describe(x.id, tensors_));
+    fail(ErrorCode::invalid_argument,
+         "Tape: expected a tensor of type " + std::string(to_string(type)) + ", got " + describe(x.id, tensors_));
   }
   return {resolve<const T>(tensors_[x.id].place, bases_.data()), tensors_.shape(x.id)};
 }
@@ -102,8 +103,8 @@ LabelView Tape::labels(Var x) const { return elements_of<std::int32_t>(x, DType:
 float Tape::item(Var x) const {
   const ConstTensorView view = value(x);
   if (view.elements() != 1) {
-    fail(ErrorCode::shape_mismatch, "Tape::item: " + describe(x.id, tensors_) + " has " + std::to_string(view.elements()) +
-                                        " elements instead of 1");
+    fail(ErrorCode::shape_mismatch,
+         "Tape::item: " + describe(x.id, tensors_) + " has " + std::to_string(view.elements()) + " elements instead of 1");
   }
   return view.data()[0];
 }
@@ -118,9 +119,7 @@ Var Tape::gradient(Var x) const {
   return {x.tape, index < gradient_of_.size() ? gradient_of_[index] : kNoTensor};
 }
 
-std::size_t Tape::record_bytes() const noexcept {
-  return nodes_.size() * sizeof(Node) + tensors_.size() * sizeof(TensorInfo);
-}
+std::size_t Tape::record_bytes() const noexcept { return nodes_.size() * sizeof(Node) + tensors_.size() * sizeof(TensorInfo); }
 
 Place Tape::allocate(std::size_t bytes) {
   bytes = std::max<std::size_t>((bytes + kAlignment - 1) / kAlignment * kAlignment, kAlignment);
@@ -147,7 +146,8 @@ void Tape::clear() noexcept {
   differentiated_ = false;
   used_ = 0;
   arena_bytes_ = 0;
-  // The last chunk is the largest; when one recording needed several, the next one like it will make do with one of twice the size.
+  // The last chunk is the largest; when one recording needed several, the next one like it will make do with one of twice the
+  // size.
   if (chunks_.size() > 1) chunks_.erase(chunks_.begin(), chunks_.end() - 1);
   for (Chunk& chunk : chunks_) {
     chunk.base = static_cast<std::uint32_t>(bases_.size());

@@ -2,14 +2,14 @@
 // Tape: records nodes and, in this eager form, runs each one as it is recorded.
 #pragma once
 
-#include <cstddef>
-#include <memory>
-#include <vector>
-
 #include "../core/storage.hpp"
 #include "../core/tensor.hpp"
 #include "../ops/context.hpp"
 #include "backend.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <vector>
 
 namespace vitro {
 
@@ -23,8 +23,8 @@ struct Var {
   const Shape& shape() const noexcept;
 };
 
-// Usage: name the inputs and parameters, call the functions of functions.hpp, then backward(). All errors are programming errors
-// (see fail()), found when the node is recorded. One tape serves one thread at a time.
+// Usage: name the inputs and parameters, call the functions of functions.hpp, then backward(). All errors are programming
+// errors (see fail()), found when the node is recorded. One tape serves one thread at a time.
 class Tape {
  public:
   // On the CPU, with the context's kernels and threads; the context must outlive the tape.
@@ -35,8 +35,8 @@ class Tape {
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
-  // Memory handed to these stays the caller's and must stay where it is, unchanged by anything but the tape, until clear(). A view
-  // with other strides than dense ones is copied. Only what `needs_gradient` gets one.
+  // Memory handed to these stays the caller's and must stay where it is, unchanged by anything but the tape, until clear(). A
+  // view with other strides than dense ones is copied. Only what `needs_gradient` gets one.
   Var input(ConstTensorView view, bool needs_gradient = false);
   Var input(LabelView view);
   // Read and, by optimizer nodes, written in place. Must be dense.
@@ -46,8 +46,8 @@ class Tape {
 
   // Appends the nodes that compute d loss / d x for every x that needs one. `loss` must have one element; once per clear().
   void backward(Var loss);
-  // The gradient of x after backward(); fails if x needs none. A tensor that does not contribute to the loss has none: the id of the
-  // result is kNoTensor then.
+  // The gradient of x after backward(); fails if x needs none. A tensor that does not contribute to the loss has none: the id
+  // of the result is kNoTensor then.
   Var gradient(Var x) const;
 
   // The elements, as computed: a view into the tape's (or the caller's) memory.
@@ -65,7 +65,8 @@ class Tape {
   std::size_t record_bytes() const noexcept;
   std::size_t arena_bytes() const noexcept { return arena_bytes_; }
 
-  // For functions.hpp and gradient rules: a new computed tensor without content, and a node that gives it one (checked, bound, run).
+  // For functions.hpp and gradient rules: a new computed tensor without content, and a node that gives it one (checked, bound,
+  // run).
   TensorId make(const Shape& shape, DType type = DType::f32);
   void emit(const Node& node);
   // A computed tensor under another shape that lies where `x` lies.

@@ -2,12 +2,12 @@
 // TensorTable: what a tape knows of its tensors - shape, element type, role, and where the elements lie.
 #pragma once
 
+#include "../core/shape.hpp"
+
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
-
-#include "../core/shape.hpp"
 
 namespace vitro {
 

@@ -12,12 +12,6 @@ namespace vitro_bench {
 
 namespace {
 
-double processor_seconds() {
-  std::timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 #if defined(__x86_64__)
 // Twelve chains hide the latency of 4 cycles at 2 instructions a cycle. Assembly, so that no compiler flag decides what is
 // measured and nothing is optimised away; all operands are +0, because denormals would slow the loop down.
@@ -52,6 +46,12 @@ void loop_scalar(long count) {
 #endif
 
 }  // namespace
+
+double processor_seconds() {
+  std::timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 
 double fma_peak(vitro::simd::Isa isa) {
 #if defined(__x86_64__)

@@ -11,6 +11,9 @@ namespace vitro_bench {
 // measure.
 double fma_peak(vitro::simd::Isa isa);
 
+// Processor time of this thread so far: a figure that another program on the same core does not change (much).
+double processor_seconds();
+
 // "model name" of /proc/cpuinfo and the compiler's version, for the head of a table of figures.
 const char* compiler_version();
 const char* processor_name();

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many times faster each table multiplies two square matrices than the naive three loops at -O2: medians over runs in one
-// process, alternating. Usage: gemm_vs_naive [size [runs]], by default 1024 and 9.
+// How many times faster each table multiplies two square matrices than the naive three loops at -O2: medians of processor
+// time over runs in one process, alternating. Usage: gemm_vs_naive [size [runs]], by default 1024 and 9.
 #include "fma_peak.hpp"
 #include "naive_gemm.hpp"
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -91,9 +90,9 @@ int main(int argc, char** argv) {
   Product product(size);
   for (Index run = 0; run < runs; ++run) {
     for (Contestant& contestant : contestants) {
-      const auto start = std::chrono::steady_clock::now();
+      const double start = vitro_bench::processor_seconds();
       product.run(contestant.table);
-      contestant.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      contestant.seconds.push_back(vitro_bench::processor_seconds() - start);
       if (run == 0 && contestant.table != nullptr && !product.agrees()) {
         std::fprintf(stderr, "%s and the naive loops disagree\n", contestant.table->name);
         return 1;

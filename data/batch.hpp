@@ -6,11 +6,11 @@
 // Evaluation needs none of this: data.images.view().slice(0, begin, end) is a batch without a copy.
 #pragma once
 
+#include "dataset.hpp"
+
 #include <cstdint>
 #include <span>
 #include <vector>
-
-#include "dataset.hpp"
 
 namespace vitro {
 

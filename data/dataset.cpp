@@ -84,7 +84,8 @@ Result<std::string> find_file(const std::string& folder, const FileName& name) {
   for (const std::string& candidate : candidates) {
     std::string path = folder + "/" + candidate;
     if (!is_missing(path)) return path;
-    names += (names.empty() ? "" : ", ") + candidate;
+    if (!names.empty()) names += ", ";
+    names += candidate;
   }
   return Error(ErrorCode::io, "folder " + quoted(folder) + " has none of the files " + names);
 }

@@ -2,11 +2,11 @@
 // Data sets of labelled images: MNIST and whatever comes in its format (Fashion-MNIST, KMNIST, the sample in data/sample).
 #pragma once
 
+#include "idx.hpp"
+
 #include <cstddef>
 #include <span>
 #include <string>
-
-#include "idx.hpp"
 
 namespace vitro {
 

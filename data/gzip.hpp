@@ -2,12 +2,12 @@
 // Decompression of gzip data (RFC 1952) piece by piece, so that the reader decides how much of an untrusted file may unfold.
 #pragma once
 
+#include "../core/error.hpp"
+
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
-
-#include "../core/error.hpp"
 
 namespace vitro {
 

@@ -5,12 +5,12 @@
 // axis, outermost first; the elements in row-major order; nothing after them. Source: yann.lecun.com/exdb/mnist.
 #pragma once
 
+#include "../core/tensor.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
-
-#include "../core/tensor.hpp"
 
 namespace vitro {
 

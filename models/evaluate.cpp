@@ -2,9 +2,9 @@
 // The evaluation loop: batches in order, forward only.
 #include "evaluate.hpp"
 
-#include <algorithm>
-
 #include "../ops/metrics.hpp"
+
+#include <algorithm>
 
 namespace vitro {
 
@@ -15,8 +15,9 @@ double Evaluation::accuracy() const noexcept {
 Status check_fits(const Model& model, const Dataset& data) {
   const Shape& images = data.images.shape();
   if (images.rank() != 4 || Shape(images.dims().subspan(1)) != model.input_shape()) {
-    return Error(ErrorCode::shape_mismatch, "model \"" + model.name() + "\" takes images of shape " + to_string(model.input_shape()) +
-                                                ", the data set \"" + data.name + "\" has shape " + to_string(images));
+    return Error(ErrorCode::shape_mismatch, "model \"" + model.name() + "\" takes images of shape " +
+                                                to_string(model.input_shape()) + ", the data set \"" + data.name +
+                                                "\" has shape " + to_string(images));
   }
   if (model.output_shape().rank() != 1) {
     return Error(ErrorCode::shape_mismatch, "model \"" + model.name() + "\" is not a classifier: its output has shape " +
@@ -27,14 +28,16 @@ Status check_fits(const Model& model, const Dataset& data) {
   if (largest != labels.end() && *largest >= model.output_shape()[0]) {
     return Error(ErrorCode::shape_mismatch, "model \"" + model.name() + "\" has " + std::to_string(model.output_shape()[0]) +
                                                 " classes, but the data set \"" + data.name + "\" has the label " +
-                                                std::to_string(*largest) + " in row " + std::to_string(largest - labels.begin()));
+                                                std::to_string(*largest) + " in row " +
+                                                std::to_string(largest - labels.begin()));
   }
   return {};
 }
 
 Result<Evaluation> try_evaluate(Context& context, const Model& model, const Dataset& data, Index batch) {
   if (Status status = check_fits(model, data); !status) return std::move(status).error();
-  if (batch < 1) return Error(ErrorCode::invalid_argument, "evaluate: batch is " + std::to_string(batch) + "; it must be at least 1");
+  if (batch < 1)
+    return Error(ErrorCode::invalid_argument, "evaluate: batch is " + std::to_string(batch) + "; it must be at least 1");
   Evaluation result;
   result.classes = model.output_shape()[0];
   result.samples = data.size();

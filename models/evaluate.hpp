@@ -2,10 +2,10 @@
 // Evaluation: how well a classifier does on a data set it is not trained on.
 #pragma once
 
-#include <vector>
-
 #include "../data/dataset.hpp"
 #include "model.hpp"
+
+#include <vector>
 
 namespace vitro {
 
@@ -14,8 +14,8 @@ struct Evaluation {
   Index samples = 0;
   Index correct = 0;
   double loss = 0;  // mean cross-entropy
-  // confusion[actual * classes + predicted] counts samples. One whose scores hold a NaN has no prediction: it counts in `samples`
-  // and nowhere else.
+  // confusion[actual * classes + predicted] counts samples. One whose scores hold a NaN has no prediction: it counts in
+  // `samples` and nowhere else.
   std::vector<Index> confusion;
 
   double accuracy() const noexcept;  // correct / samples; 0 without samples

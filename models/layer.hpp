@@ -2,12 +2,12 @@
 // Layer descriptors: what a model is made of, without weights.
 #pragma once
 
+#include "../ops/conv2d.hpp"
+#include "../ops/pool2d.hpp"
+
 #include <string>
 #include <variant>
 #include <vector>
-
-#include "../ops/conv2d.hpp"
-#include "../ops/pool2d.hpp"
 
 namespace vitro {
 
@@ -40,8 +40,7 @@ struct FlattenLayer {};
 // The sum of two layers' outputs (a residual connection).
 struct AddLayer {};
 
-using LayerKind =
-    std::variant<Conv2dLayer, LinearLayer, ReluLayer, MaxPool2dLayer, AveragePool2dLayer, FlattenLayer, AddLayer>;
+using LayerKind = std::variant<Conv2dLayer, LinearLayer, ReluLayer, MaxPool2dLayer, AveragePool2dLayer, FlattenLayer, AddLayer>;
 
 // One vertex of the model's graph. `inputs` names earlier layers, or "input" for the model's own; empty means the layer before
 // this one (the input for the first). AddLayer takes two, every other layer one.

@@ -6,7 +6,9 @@ namespace vitro::models {
 
 Model lenet5(std::uint64_t seed) {
   const ops::Pool2dAttrs halve{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
-  const auto conv5x5 = [](Index channels) { return Conv2dLayer{.out_channels = channels, .kernel_h = 5, .kernel_w = 5, .attrs = {}}; };
+  const auto conv5x5 = [](Index channels) {
+    return Conv2dLayer{.out_channels = channels, .kernel_h = 5, .kernel_w = 5, .attrs = {}};
+  };
   return Model("lenet5", {28, 28, 1},
                {{"conv1", conv5x5(6)},
                 {"relu1", ReluLayer{}},

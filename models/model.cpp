@@ -109,8 +109,8 @@ Result<Model> Model::try_make_empty(std::string name, const Shape& input, std::v
 Status Model::build(Index max_parameters) {
   if (layers_.empty()) return Error(ErrorCode::invalid_argument, "model \"" + name_ + "\" has no layers");
   if (input_.rank() == 0 || input_.rank() == kMaxRank || input_.elements() == 0) {
-    return Error(ErrorCode::invalid_argument, "model \"" + name_ + "\": the input of one sample has shape " + to_string(input_) +
-                                                  "; it must have 1 to 5 dimensions, none of them 0");
+    return Error(ErrorCode::invalid_argument, "model \"" + name_ + "\": the input of one sample has shape " +
+                                                  to_string(input_) + "; it must have 1 to 5 dimensions, none of them 0");
   }
   Result<Shape> input = with_batch(input_);
   if (!input) return std::move(input).error();
@@ -118,8 +118,8 @@ Status Model::build(Index max_parameters) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     Status status = add_layer(i, shapes, max_parameters);
     if (!status) {
-      return Error(status.error().code(), "model \"" + name_ + "\", layer " + std::to_string(i) + " (" + layers_[i].name + ", " +
-                                              type_name(layers_[i].kind) + "): " + status.error().message());
+      return Error(status.error().code(), "model \"" + name_ + "\", layer " + std::to_string(i) + " (" + layers_[i].name +
+                                              ", " + type_name(layers_[i].kind) + "): " + status.error().message());
     }
   }
   output_ = without_batch(shapes.back());
@@ -165,8 +165,9 @@ Status Model::add_layer(std::size_t index, std::vector<Shape>& shapes, Index& ma
     resolved.has_bias = wants_bias(layer.kind);
     const Shape bias({resolved.has_bias ? last_dim(weight.value()) : 0});
     if (weight.value().elements() > max_parameters - bias.elements()) {
-      return Error(ErrorCode::shape_mismatch, "its weights of shape " + to_string(weight.value()) +
-                                                  " are more than the file with the weights holds for it and the layers after it");
+      return Error(ErrorCode::shape_mismatch,
+                   "its weights of shape " + to_string(weight.value()) +
+                       " are more than the file with the weights holds for it and the layers after it");
     }
     max_parameters -= weight.value().elements() + bias.elements();
     resolved.weight = parameters_.size();
@@ -186,9 +187,7 @@ Index Model::parameter_count() const noexcept {
   return count;
 }
 
-std::string Model::weights_sha256() const {
-  return vitro::weights_sha256(named_views(parameters_));
-}
+std::string Model::weights_sha256() const { return vitro::weights_sha256(named_views(parameters_)); }
 
 std::vector<Var> Model::place_parameters(Tape& tape) {
   std::vector<Var> vars;
@@ -212,8 +211,8 @@ std::vector<Var> Model::forward_layers(Var x, std::span<const Var> parameters) c
                                           std::to_string(parameters_.size()) + " needed");
   }
   if (x.shape().rank() != input_.rank() + 1 || without_batch(x.shape()) != input_) {
-    fail(ErrorCode::shape_mismatch, "model \"" + name_ + "\" takes a batch of " + to_string(input_) + ", got a tensor of shape " +
-                                        to_string(x.shape()));
+    fail(ErrorCode::shape_mismatch,
+         "model \"" + name_ + "\" takes a batch of " + to_string(input_) + ", got a tensor of shape " + to_string(x.shape()));
   }
   std::vector<Var> outputs;
   outputs.reserve(layers_.size());

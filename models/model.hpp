@@ -2,13 +2,13 @@
 // Model: a graph of layers with its weights; describes itself, records itself on a tape, saves and loads itself.
 #pragma once
 
+#include "../autograd/functions.hpp"
+#include "layer.hpp"
+
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
-
-#include "../autograd/functions.hpp"
-#include "layer.hpp"
 
 namespace vitro {
 
@@ -25,8 +25,8 @@ class Model {
   Model(std::string name, const Shape& input, std::vector<Layer> layers, std::uint64_t seed);
   // The same for a description that comes from outside.
   static Result<Model> try_make(std::string name, const Shape& input, std::vector<Layer> layers, std::uint64_t seed);
-  // The same with weights of +0, to be filled from a file that has `max_parameters` floats: layers that need more are an error, found
-  // before their memory is asked for.
+  // The same with weights of +0, to be filled from a file that has `max_parameters` floats: layers that need more are an error,
+  // found before their memory is asked for.
   static Result<Model> try_make_empty(std::string name, const Shape& input, std::vector<Layer> layers, Index max_parameters);
 
   const std::string& name() const noexcept { return name_; }
@@ -49,11 +49,11 @@ class Model {
   // The same, but returns every layer's output, in order; the last is the network's.
   std::vector<Var> forward_layers(Var x, std::span<const Var> parameters) const;
 
-  // Writes folder/model.json (for people: structure, shapes, hash of the weights) and folder/weights.bin (tensor_file.hpp); makes
-  // the folder if needed. Each file is written aside and renamed. Errors: io.
+  // Writes folder/model.json (for people: structure, shapes, hash of the weights) and folder/weights.bin (tensor_file.hpp);
+  // makes the folder if needed. Each file is written aside and renamed. Errors: io.
   Status try_save(const std::string& folder) const;
-  // Reads them back; the structure and every shape and the hash must agree. Errors: io, format, corrupt, shape_mismatch; they name
-  // the file and what would be right.
+  // Reads them back; the structure and every shape and the hash must agree. Errors: io, format, corrupt, shape_mismatch; they
+  // name the file and what would be right.
   static Result<Model> try_load(const std::string& folder);
 #if defined(__cpp_exceptions)
   void save(const std::string& folder) const { try_save(folder).value(); }
@@ -65,7 +65,8 @@ class Model {
   Status build(Index max_parameters);
   Status add_layer(std::size_t index, std::vector<Shape>& shapes, Index& max_parameters);
 
-  // A layer with its names resolved: where its inputs come from (0: the model's input, i + 1: layer i) and which parameters it has.
+  // A layer with its names resolved: where its inputs come from (0: the model's input, i + 1: layer i) and which parameters it
+  // has.
   struct Resolved {
     std::vector<std::size_t> inputs;
     std::size_t weight = 0, bias = 0;  // indices into parameters_

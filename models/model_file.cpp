@@ -2,19 +2,19 @@
 // Writing and reading model.json and weights.bin.
 #include "model_file.hpp"
 
-#include <array>
-
 #include "../core/file.hpp"
 #include "../core/text.hpp"
 #include "json_reader.hpp"
+
+#include <array>
 
 namespace vitro {
 namespace {
 
 constexpr std::string_view kFormat = "vitro-model";
 constexpr std::int64_t kVersion = 1;
-constexpr std::int64_t kMaxAttribute = 65535;       // attributes are stored in 16 bits
-constexpr std::int64_t kMaxOutputs = 1 << 24;       // of one layer; more is taken for a damaged file
+constexpr std::int64_t kMaxAttribute = 65535;  // attributes are stored in 16 bits
+constexpr std::int64_t kMaxOutputs = 1 << 24;  // of one layer; more is taken for a damaged file
 constexpr std::size_t kMaxWeightsBytes = std::size_t{1} << 36;
 constexpr std::array<std::string_view, 7> kTypes = {"conv2d",         "linear",  "relu", "max_pool2d",
                                                     "average_pool2d", "flatten", "add"};
@@ -174,7 +174,8 @@ Status check_parameters(const Model& model, const JsonReader& list) {
   Result<Index> size = list.size();
   if (!size) return std::move(size).error();
   if (size.value() != static_cast<Index>(model.parameters().size())) {
-    return list.error("must have " + std::to_string(model.parameters().size()) + " elements, one for each parameter of the layers");
+    return list.error("must have " + std::to_string(model.parameters().size()) +
+                      " elements, one for each parameter of the layers");
   }
   for (std::size_t i = 0; i < model.parameters().size(); ++i) {
     const Parameter& parameter = model.parameters()[i];
@@ -184,7 +185,8 @@ Status check_parameters(const Model& model, const JsonReader& list) {
     Result<Shape> shape = entry["shape"].shape();
     if (!shape) return std::move(shape).error();
     if (name.value() != parameter.name || shape.value() != parameter.value.shape()) {
-      return entry.error("must be " + parameter.name + " of shape " + to_string(parameter.value.shape()) + ", as the layers say");
+      return entry.error("must be " + parameter.name + " of shape " + to_string(parameter.value.shape()) +
+                         ", as the layers say");
     }
   }
   return {};
@@ -215,12 +217,12 @@ Json model_to_json(const Model& model) {
                        {"weights", Json::object({{"file", kWeightsFile}, {"sha256", model.weights_sha256()}})}});
 }
 
-Result<Model> model_from_json(const Json& document, const std::string& origin, Index max_parameters,
-                              std::string& sha256) {
+Result<Model> model_from_json(const Json& document, const std::string& origin, Index max_parameters, std::string& sha256) {
   const JsonReader reader(document, origin);
   if (Result<std::size_t> format = reader["format"].choice(std::array{kFormat}); !format) return std::move(format).error();
   if (Result<std::int64_t> version = reader["version"].integer(kVersion, kVersion); !version) return std::move(version).error();
-  if (Status status = reader.only({"format", "version", "name", "input", "layers", "parameters", "parameter_count", "weights"}); !status) {
+  if (Status status = reader.only({"format", "version", "name", "input", "layers", "parameters", "parameter_count", "weights"});
+      !status) {
     return std::move(status).error();
   }
   Result<std::string> name = reader["name"].string();
@@ -257,9 +259,10 @@ Status assign_tensors(std::vector<NamedTensor> tensors, const std::string& origi
   }
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].name != parameters[i].name || tensors[i].tensor.shape() != parameters[i].value.shape()) {
-      return Error(ErrorCode::shape_mismatch, quoted(origin) + ": tensor " + std::to_string(i) + " is " + quoted(tensors[i].name) +
-                                                  " of shape " + to_string(tensors[i].tensor.shape()) + "; the model needs " +
-                                                  quoted(parameters[i].name) + " of shape " + to_string(parameters[i].value.shape()));
+      return Error(ErrorCode::shape_mismatch,
+                   quoted(origin) + ": tensor " + std::to_string(i) + " is " + quoted(tensors[i].name) + " of shape " +
+                       to_string(tensors[i].tensor.shape()) + "; the model needs " + quoted(parameters[i].name) + " of shape " +
+                       to_string(parameters[i].value.shape()));
     }
   }
   for (std::size_t i = 0; i < tensors.size(); ++i) parameters[i].value = std::move(tensors[i].tensor);
@@ -280,8 +283,9 @@ Result<Model> decode_model(std::string_view model_json, const std::string& origi
     return std::move(status).error();
   }
   if (const std::string actual = model.value().weights_sha256(); actual != sha256) {
-    return Error(ErrorCode::corrupt, quoted(origin_json) + ": weights.sha256 is " + quoted(sha256, 80) + ", but the weights in " +
-                                         quoted(origin_weights) + " have " + actual + ": the two files do not belong together");
+    return Error(ErrorCode::corrupt, quoted(origin_json) + ": weights.sha256 is " + quoted(sha256, 80) +
+                                         ", but the weights in " + quoted(origin_weights) + " have " + actual +
+                                         ": the two files do not belong together");
   }
   return model;
 }
@@ -301,7 +305,8 @@ Result<Model> Model::try_load(const std::string& folder) {
   if (!text) return std::move(text).error();
   Result<std::vector<std::byte>> weights = read_file(weights_path, kMaxWeightsBytes);
   if (!weights) return std::move(weights).error();
-  return decode_model({reinterpret_cast<const char*>(text.value().data()), text.value().size()}, json_path, weights.value(), weights_path);
+  return decode_model({reinterpret_cast<const char*>(text.value().data()), text.value().size()}, json_path, weights.value(),
+                      weights_path);
 }
 
 }  // namespace vitro

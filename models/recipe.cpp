@@ -2,16 +2,17 @@
 // The two recipes and the schedules' arithmetic.
 #include "recipe.hpp"
 
+#include "../core/text.hpp"
+
 #include <algorithm>
 #include <array>
-
-#include "../core/text.hpp"
 
 namespace vitro {
 namespace {
 
-// (1 + cos(pi t)) / 2 for t in [0, 1], in double, by the Taylor series of the sine: cos(pi t) = -sin(pi (t - 1/2)), and for |x| <=
-// pi/2 the first neglected term, x^19 / 19!, is under 5e-14. From libm the library takes nothing that rounds differently somewhere.
+// (1 + cos(pi t)) / 2 for t in [0, 1], in double, by the Taylor series of the sine: cos(pi t) = -sin(pi (t - 1/2)), and for |x|
+// <= pi/2 the first neglected term, x^19 / 19!, is under 5e-14. From libm the library takes nothing that rounds differently
+// somewhere.
 double half_cosine(double t) noexcept {
   constexpr double kPi = 3.14159265358979323846;
   const double x = kPi * (t - 0.5);
@@ -67,7 +68,8 @@ Hyper hyper_at(const Recipe& recipe, Index epoch, Index epochs, Index step, Inde
     factor = half_cosine(static_cast<double>(std::min(now - warmup, decaying)) / static_cast<double>(decaying));
   }
   const Index drops = recipe.momentum_epochs > 0 ? epoch / recipe.momentum_epochs : 0;
-  const double momentum = static_cast<double>(recipe.momentum) - static_cast<double>(recipe.momentum_drop) * static_cast<double>(drops);
+  const double momentum =
+      static_cast<double>(recipe.momentum) - static_cast<double>(recipe.momentum_drop) * static_cast<double>(drops);
   return {static_cast<float>(static_cast<double>(recipe.rate) * factor),
           static_cast<float>(std::max(momentum, static_cast<double>(recipe.momentum_floor))), recipe.weight_decay};
 }

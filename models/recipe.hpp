@@ -2,11 +2,11 @@
 // Recipe: how the learning rate, momentum and weight decay run over a training, and how images are varied.
 #pragma once
 
+#include "../core/shape.hpp"
+
 #include <span>
 #include <string>
 #include <string_view>
-
-#include "../core/shape.hpp"
 
 namespace vitro {
 
@@ -17,8 +17,8 @@ enum class Decay : unsigned char {
 
 struct Recipe {
   std::string name;
-  float rate = 0.01F;           // the highest learning rate
-  Index warmup_epochs = 0;      // over which the rate rises linearly, step by step, to `rate`
+  float rate = 0.01F;       // the highest learning rate
+  Index warmup_epochs = 0;  // over which the rate rises linearly, step by step, to `rate`
   Decay decay = Decay::none;
   float momentum = 0.9F;        // at the start
   float momentum_drop = 0.0F;   // lowered by this ...
@@ -41,8 +41,8 @@ struct Hyper {
   float rate, momentum, weight_decay;
 };
 
-// For step `step` of `steps` in epoch `epoch` of `epochs` (all from 0). The rate of the very first step is not 0: a warm-up of W steps
-// has the rates 1/W, 2/W, ..., 1. IEEE operations only, so the same on every machine.
+// For step `step` of `steps` in epoch `epoch` of `epochs` (all from 0). The rate of the very first step is not 0: a warm-up of
+// W steps has the rates 1/W, 2/W, ..., 1. IEEE operations only, so the same on every machine.
 Hyper hyper_at(const Recipe& recipe, Index epoch, Index epochs, Index step, Index steps) noexcept;
 
 }  // namespace vitro

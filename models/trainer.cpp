@@ -2,10 +2,10 @@
 // The training step, and what is said when numbers stop being finite.
 #include "trainer.hpp"
 
+#include "../ops/metrics.hpp"
+
 #include <algorithm>
 #include <cmath>
-
-#include "../ops/metrics.hpp"
 
 namespace vitro {
 namespace {
@@ -14,7 +14,8 @@ Status check_options(const Model& model, const Dataset& data, const TrainOptions
   if (Status status = check_fits(model, data); !status) return status;
   const auto at_least_one = [](const char* what, Index value) -> Status {
     if (value >= 1) return {};
-    return Error(ErrorCode::invalid_argument, std::string("training: ") + what + " is " + std::to_string(value) + "; it must be at least 1");
+    return Error(ErrorCode::invalid_argument,
+                 std::string("training: ") + what + " is " + std::to_string(value) + "; it must be at least 1");
   };
   if (Status status = at_least_one("epochs", options.epochs); !status) return status;
   if (Status status = at_least_one("batch", options.batch); !status) return status;
@@ -49,10 +50,12 @@ Trainer::Trainer(Context& context, Model& model, const Dataset& data, const Trai
       labels_({bytes_.shape()[0]}),
       hyper_({3}),
       tape_(context) {
-  for (const Parameter& parameter : model.parameters()) state_.velocity.push_back({parameter.name, Tensor(parameter.value.shape())});
+  for (const Parameter& parameter : model.parameters())
+    state_.velocity.push_back({parameter.name, Tensor(parameter.value.shape())});
 }
 
-Result<std::unique_ptr<Trainer>> Trainer::try_make(Context& context, Model& model, const Dataset& data, const TrainOptions& options) {
+Result<std::unique_ptr<Trainer>> Trainer::try_make(Context& context, Model& model, const Dataset& data,
+                                                   const TrainOptions& options) {
   if (Status status = check_options(model, data, options); !status) return std::move(status).error();
   return std::make_unique<Trainer>(context, model, data, options);
 }
@@ -108,12 +111,15 @@ Status Trainer::check_finite(float loss, std::span<const Var> layers, std::span<
   }
   if (std::isfinite(loss) && element < 0) return {};
 
-  std::string message = "training stopped in epoch " + std::to_string(state_.epoch + 1) + ", step " + std::to_string(state_.step + 1) +
-                        ": the loss is " + (std::isfinite(loss) ? "finite" : std::isnan(loss) ? "NaN" : "infinite");
+  std::string message = "training stopped in epoch " + std::to_string(state_.epoch + 1) + ", step " +
+                        std::to_string(state_.step + 1) + ": the loss is " +
+                        (std::isfinite(loss) ? "finite"
+                         : std::isnan(loss)  ? "NaN"
+                                             : "infinite");
   if (element >= 0) {
     const std::string& name = model_.parameters()[bad].name;
-    message += "; the first gradient that went wrong, going back from the loss, is that of layer " + layer_of(name) + " (" + name +
-               ", element " + std::to_string(element) + ")";
+    message += "; the first gradient that went wrong, going back from the loss, is that of layer " + layer_of(name) + " (" +
+               name + ", element " + std::to_string(element) + ")";
   } else {
     message += "; all gradients are finite";
   }
@@ -122,7 +128,8 @@ Status Trainer::check_finite(float loss, std::span<const Var> layers, std::span<
     message += "; the first layer whose output is not finite is " + model_.layers()[i].name;
     break;
   }
-  return Error(ErrorCode::non_finite, message + ". The weights are those before this step; a lower learning rate usually helps");
+  return Error(ErrorCode::non_finite,
+               message + ". The weights are those before this step; a lower learning rate usually helps");
 }
 
 Status Trainer::try_restore(TrainState state) {
@@ -137,8 +144,8 @@ Status Trainer::try_restore(TrainState state) {
     same = state.velocity[i].name == parameters[i].name && state.velocity[i].value.shape() == parameters[i].value.shape();
   }
   if (!same) {
-    return Error(ErrorCode::shape_mismatch,
-                 "training: the optimizer's velocities are not those of model \"" + model_.name() + "\": names and shapes must agree");
+    return Error(ErrorCode::shape_mismatch, "training: the optimizer's velocities are not those of model \"" + model_.name() +
+                                                "\": names and shapes must agree");
   }
   state_ = std::move(state);
   return {};

@@ -2,17 +2,17 @@
 // Trainer: stochastic gradient descent with momentum over a data set, one step at a time.
 #pragma once
 
-#include <memory>
-
 #include "../data/batch.hpp"
 #include "evaluate.hpp"
 #include "recipe.hpp"
 
+#include <memory>
+
 namespace vitro {
 
 struct TrainOptions {
-  Index epochs = 20;  // of the whole training; a schedule may depend on it
-  Index batch = 64;   // the last batch of an epoch may be smaller
+  Index epochs = 20;       // of the whole training; a schedule may depend on it
+  Index batch = 64;        // the last batch of an epoch may be smaller
   std::uint64_t seed = 1;  // of the order of samples and of their shifts
   Recipe recipe = default_recipe();
 };
@@ -27,8 +27,8 @@ struct EpochTotals {
   double accuracy() const noexcept;  // correct / samples; 0 without samples
 };
 
-// Where a training stands: what, beside the weights, decides how it goes on. Orders and shifts are functions of (seed, epoch), so a
-// training that is restored goes on with the same bits as one that never stopped.
+// Where a training stands: what, beside the weights, decides how it goes on. Orders and shifts are functions of (seed, epoch),
+// so a training that is restored goes on with the same bits as one that never stopped.
 struct TrainState {
   Index epoch = 0;  // being run or next to run, from 0
   Index step = 0;   // next step in that epoch
@@ -41,11 +41,12 @@ class Trainer {
   // All three must outlive the trainer; nobody else writes the model's weights meanwhile. Fails where try_make() has an error.
   Trainer(Context& context, Model& model, const Dataset& data, const TrainOptions& options);
   // Errors: check_fits(); invalid_argument for epochs or batch under 1 or an empty data set.
-  static Result<std::unique_ptr<Trainer>> try_make(Context& context, Model& model, const Dataset& data, const TrainOptions& options);
+  static Result<std::unique_ptr<Trainer>> try_make(Context& context, Model& model, const Dataset& data,
+                                                   const TrainOptions& options);
 
   // One batch: forward, backward, update. When it was the epoch's last one, state() moves on to the next epoch and last_epoch()
-  // holds the totals. Error non_finite: the loss or a gradient is not finite; nothing was updated, and the message names the layers
-  // where it shows first. Requires !finished().
+  // holds the totals. Error non_finite: the loss or a gradient is not finite; nothing was updated, and the message names the
+  // layers where it shows first. Requires !finished().
   Status try_step();
 
   bool finished() const noexcept { return state_.epoch >= options_.epochs; }
@@ -70,10 +71,10 @@ class Trainer {
   Sampler sampler_;
   TrainState state_;
   EpochTotals last_epoch_;
-  ByteTensor bytes_;     // [batch, H, W, C]
-  Tensor images_;        // the same as floats in [0, 1]
-  LabelTensor labels_;   // [batch]
-  Tensor hyper_;         // [3]
+  ByteTensor bytes_;    // [batch, H, W, C]
+  Tensor images_;       // the same as floats in [0, 1]
+  LabelTensor labels_;  // [batch]
+  Tensor hyper_;        // [3]
   Tape tape_;
 };
 

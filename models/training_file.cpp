@@ -2,12 +2,12 @@
 // Writing and reading training.json and optimizer.bin.
 #include "training_file.hpp"
 
-#include <array>
-
 #include "../core/file.hpp"
 #include "../core/text.hpp"
 #include "json_reader.hpp"
 #include "model_file.hpp"
+
+#include <array>
 
 namespace vitro {
 namespace {
@@ -15,7 +15,6 @@ namespace {
 constexpr std::string_view kFormat = "vitro-training";
 constexpr std::int64_t kVersion = 1;
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 32;
-constexpr std::size_t kMaxOptimizerBytes = std::size_t{1} << 36;
 constexpr std::array<std::string_view, 2> kDecays = {"none", "cosine"};
 
 Json recipe_json(const Recipe& recipe) {
@@ -153,7 +152,8 @@ Result<Training> try_load_training(const std::string& folder, const Model& model
   t.take(r["velocity"]["sha256"].string(), velocity_hash);
   if (!t.ok()) return t.status().error();
   if (weights_hash != model.weights_sha256()) {
-    return Error(ErrorCode::corrupt, quoted(path) + ": belongs to other weights than those in " + quoted(join_path(folder, kWeightsFile)) +
+    return Error(ErrorCode::corrupt, quoted(path) + ": belongs to other weights than those in " +
+                                         quoted(join_path(folder, kWeightsFile)) +
                                          "; remove training.json to start a new training from the weights");
   }
 
@@ -167,7 +167,8 @@ Result<Training> try_load_training(const std::string& folder, const Model& model
     return std::move(status).error();
   }
   if (weights_sha256(named_views(training.state.velocity)) != velocity_hash) {
-    return Error(ErrorCode::corrupt, quoted(path) + ": belongs to another " + kOptimizerFile + "; remove training.json to start a new "
+    return Error(ErrorCode::corrupt, quoted(path) + ": belongs to another " + kOptimizerFile +
+                                         "; remove training.json to start a new "
                                          "training from the weights");
   }
   return training;

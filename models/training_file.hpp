@@ -2,10 +2,10 @@
 // A training that was interrupted, in files beside the model's: how it was set up, where it stands, and the optimizer's memory.
 #pragma once
 
+#include "trainer.hpp"
+
 #include <string>
 #include <vector>
-
-#include "trainer.hpp"
 
 namespace vitro {
 
@@ -22,13 +22,13 @@ struct EpochRecord {
 
 struct Training {
   TrainOptions options;
-  Index samples = 0;       // size of the training set: another one would be another training
+  Index samples = 0;  // size of the training set: another one would be another training
   TrainState state;
   std::vector<EpochRecord> history;  // one for each finished epoch
 };
 
-// Writes folder/training.json and folder/optimizer.bin (a tensor file of velocities), each aside and renamed. The model is saved
-// before, by Model::try_save; its hash is noted here. Errors: io.
+// Writes folder/training.json and folder/optimizer.bin (a tensor file of velocities), each aside and renamed. The model is
+// saved before, by Model::try_save; its hash is noted here. Errors: io.
 Status try_save_training(const std::string& folder, const Model& model, const Training& training);
 
 // Whether the folder has a training.json.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: the vector vocabulary over AVX2 and FMA3 registers, 8 floats each. The contract of each operation is in vec_scalar.hpp.
+// Internal: the vector vocabulary over AVX2 and FMA3 registers, 8 floats each. The contract of each operation is in
+// vec_scalar.hpp.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: the vector vocabulary for one float: what every ISA must offer to the kernel bodies (*.inl), with the contract of each
-// operation.
+// Internal: the vector vocabulary for one float: what every ISA must offer to the kernel bodies (*.inl), with the contract of
+// each operation.
 //
 // vec_avx2.hpp and vec_avx512.hpp hold the same list over wider registers; a translation unit includes exactly one of the
 // three. Everything is in an anonymous namespace, and nothing with inline functions is included, so that code compiled with ISA

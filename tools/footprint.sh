@@ -5,7 +5,7 @@ set -euo pipefail
 
 usage() {
   cat << 'END'
-usage: tools/footprint.sh [--build DIR] [--model FOLDER]
+usage: tools/footprint.sh [--build DIR] [--model FOLDER] [--only Os|O2]
 
 Prints the size of tools/embedded's program (text holds code and constants; the C and C++ libraries are not in it), built with
 -Os and with -O2, and an upper bound of its stack from the compiler's call graph (GCC; tools/stack_bound.py says how).
@@ -17,11 +17,13 @@ END
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$root/build-footprint
 model=
+levels=(Os O2)
 while (($#)); do
   case $1 in
     --help | -h) usage && exit 0 ;;
     --build) build=$(realpath -m "$2") && shift ;;
     --model) model=$(realpath -e "$2") && shift ;;
+    --only) levels=("$2") && shift ;;
     *) usage >&2 && exit 2 ;;
   esac
   shift
@@ -32,7 +34,7 @@ preset_flags=$(python3 -c 'import json
 for preset in json.load(open("CMakePresets.json"))["configurePresets"]:
     if preset["name"] == "embedded": print(preset["cacheVariables"]["CMAKE_CXX_FLAGS"])')
 echo "inference-only program, $(uname -m), $("${CXX:-g++}" --version | head -n 1)"
-for level in Os O2; do
+for level in "${levels[@]}"; do
   log=$build-$level.log
   if ! { cmake --preset embedded -B "$build/$level" -D CMAKE_CXX_COMPILER="${CXX:-g++}" -D CMAKE_CXX_FLAGS_MINSIZEREL="-$level -DNDEBUG" \
     -D CMAKE_CXX_FLAGS="$preset_flags -fcallgraph-info=su" && cmake --build "$build/$level" --target infer; } > "$log" 2>&1; then

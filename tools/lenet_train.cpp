@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // lenet_train: trains LeNet-5 on MNIST idx files, saves it, goes on with it, evaluates it.
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <memory>
-
 #include "../core/file.hpp"
 #include "../core/text.hpp"
 #include "../models/lenet.hpp"
 #include "progress.hpp"
 #include "report.hpp"
 #include "train_options.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
 
 namespace vitro::tools {
 namespace {
@@ -49,7 +49,9 @@ class Run {
     data_ = load_mnist(choice.folder);
     data_folder_ = choice.folder;
     if (choice.is_sample) {
-      std::fputs("lenet_train: NOTE: no MNIST found; using the small Fashion-MNIST sample in data/sample. Its accuracy says little.\n", stderr);
+      std::fputs(
+          "lenet_train: NOTE: no MNIST found; using the small Fashion-MNIST sample in data/sample. Its accuracy says little.\n",
+          stderr);
     }
     check_outputs();
     if (command_.eval) return evaluate_only();
@@ -67,7 +69,8 @@ class Run {
     const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
     std::error_code ignored;
     if (!std::filesystem::is_directory(folder, ignored) || std::filesystem::is_directory(path, ignored)) {
-      fail(ErrorCode::io, "--report: cannot write " + vitro::quoted(command_.report) + ": it must name a file in a folder that exists");
+      fail(ErrorCode::io,
+           "--report: cannot write " + vitro::quoted(command_.report) + ": it must name a file in a folder that exists");
     }
   }
 
@@ -105,8 +108,8 @@ class Run {
     if (limit_ && *limit_ < data_.train.size()) data_.train = first_images(data_.train, *limit_);
     if (resumes && data_.train.size() != saved.samples) {
       fail(ErrorCode::invalid_argument, "--load: the training in " + vitro::quoted(command_.load) + " runs over " +
-                                            std::to_string(saved.samples) + " images; " + vitro::quoted(data_folder_) + " has " +
-                                            std::to_string(data_.train.size()));
+                                            std::to_string(saved.samples) + " images; " + vitro::quoted(data_folder_) +
+                                            " has " + std::to_string(data_.train.size()));
     }
     trainer_ = Trainer::try_make(context_, *model_, data_.train, options).value();
     if (resumes) {
@@ -126,20 +129,22 @@ class Run {
         return std::to_string(value);
       }
     };
-    fail(ErrorCode::invalid_argument, std::string(option) + " " + text(*given) + ": the training in " + vitro::quoted(command_.load) + " runs with " +
-                                          text(saved) + "; leave the option out to go on with it, or remove " +
-                                          vitro::quoted(command_.load + "/" + kTrainingFile) + " to start a new training from its weights");
+    fail(ErrorCode::invalid_argument,
+         std::string(option) + " " + text(*given) + ": the training in " + vitro::quoted(command_.load) + " runs with " +
+             text(saved) + "; leave the option out to go on with it, or remove " +
+             vitro::quoted(command_.load + "/" + kTrainingFile) + " to start a new training from its weights");
   }
 
   void print_setup() const {
     const TrainOptions& o = trainer_->options();
-    std::printf("LeNet-5, %td parameters; %td training and %td test images from %s\n", model_->parameter_count(), data_.train.size(),
-                data_.test.size(), data_folder_.c_str());
-    std::printf("%td epochs, batch %td, recipe %s, seed %llu; %s kernels, %d thread%s\n", o.epochs, o.batch, o.recipe.name.c_str(),
-                static_cast<unsigned long long>(o.seed), context_.kernels().name, context_.threads(), context_.threads() == 1 ? "" : "s");
+    std::printf("LeNet-5, %td parameters; %td training and %td test images from %s\n", model_->parameter_count(),
+                data_.train.size(), data_.test.size(), data_folder_.c_str());
+    std::printf("%td epochs, batch %td, recipe %s, seed %llu; %s kernels, %d thread%s\n", o.epochs, o.batch,
+                o.recipe.name.c_str(), static_cast<unsigned long long>(o.seed), context_.kernels().name, context_.threads(),
+                context_.threads() == 1 ? "" : "s");
     if (resumed_) {
-      std::printf("going on with the training in %s at epoch %td, step %td\n", command_.load.c_str(), trainer_->state().epoch + 1,
-                  trainer_->state().step + 1);
+      std::printf("going on with the training in %s at epoch %td, step %td\n", command_.load.c_str(),
+                  trainer_->state().epoch + 1, trainer_->state().step + 1);
     }
     std::fflush(stdout);
   }
@@ -147,7 +152,8 @@ class Run {
   int train() {
     const Index images = data_.train.size();
     const TrainState& state = trainer_->state();
-    Progress progress(Progress::style_for(command_.quiet), trainer_->options().epochs, images, state.epoch * images + state.totals.samples);
+    Progress progress(Progress::style_for(command_.quiet), trainer_->options().epochs, images,
+                      state.epoch * images + state.totals.samples);
     std::signal(SIGINT, on_interrupt);
     std::signal(SIGTERM, on_interrupt);
     Evaluation test;
@@ -198,8 +204,8 @@ class Run {
     if (command_.save.empty()) {
       std::fputs("lenet_train: interrupted; nothing was saved, since --save was not given\n", stderr);
     } else {
-      std::fprintf(stderr, "lenet_train: interrupted; saved in %s. To go on: lenet_train --load %s --save %s\n", command_.save.c_str(),
-                   command_.save.c_str(), command_.save.c_str());
+      std::fprintf(stderr, "lenet_train: interrupted; saved in %s. To go on: lenet_train --load %s --save %s\n",
+                   command_.save.c_str(), command_.save.c_str(), command_.save.c_str());
     }
     return kInterrupted;
   }
@@ -222,7 +228,8 @@ class Run {
   int finish(const Report& report, const Evaluation& test) const {
     if (!command_.quiet) {
       std::fputs(confusion_text(test).c_str(), stdout);
-      if (report.tape_bytes > 0) std::printf("Tape of the last training step: %zu bytes (nodes and tensor table)\n", report.tape_bytes);
+      if (report.tape_bytes > 0)
+        std::printf("Tape of the last training step: %zu bytes (nodes and tensor table)\n", report.tape_bytes);
       std::printf("Weights: sha256 %s\n", report.weights_sha256.c_str());
     }
     std::printf("Test accuracy: %.2f %% (%td of %td)\n", 100.0 * test.accuracy(), test.correct, test.samples);

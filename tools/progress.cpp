@@ -2,13 +2,12 @@
 // Drawing the bar and the lines.
 #include "progress.hpp"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 namespace vitro::tools {
 namespace {
@@ -56,7 +55,8 @@ void Progress::step(Index epoch, Index done, const EpochTotals& totals) {
   const double left = static_cast<double>(epochs_ * images_per_epoch_ - trained) / std::max(rate, 1e-9);
   const double share = static_cast<double>(done) / static_cast<double>(images_per_epoch_);
   const std::string head = format("epoch %*td/%td ", static_cast<int>(std::to_string(epochs_).size()), epoch + 1, epochs_);
-  const std::string tail = format(" %3.0f %%  loss %.4f  %.0f images/s  ", 100.0 * share, totals.loss(), rate) + format_duration(left) + " left";
+  const std::string tail =
+      format(" %3.0f %%  loss %.4f  %.0f images/s  ", 100.0 * share, totals.loss(), rate) + format_duration(left) + " left";
   const std::size_t used = head.size() + tail.size() + 3;
   const std::size_t room = terminal_width();
   if (room < used + 4) return draw((head + tail).substr(0, room - 1));
@@ -71,7 +71,8 @@ void Progress::epoch(Index epoch, const EpochRecord& record) {
   open_line_ = false;
   std::printf("epoch %*td/%td  loss %.4f  train %6.2f %%  test %6.2f %%  %.1f s  %.0f images/s\n",
               static_cast<int>(std::to_string(epochs_).size()), epoch + 1, epochs_, record.loss, 100.0 * record.train_accuracy,
-              100.0 * record.test_accuracy, record.seconds, static_cast<double>(images_per_epoch_) / std::max(record.seconds, 1e-9));
+              100.0 * record.test_accuracy, record.seconds,
+              static_cast<double>(images_per_epoch_) / std::max(record.seconds, 1e-9));
   std::fflush(stdout);
 }
 

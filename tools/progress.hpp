@@ -2,10 +2,10 @@
 // Progress on standard output: a bar that redraws itself on a terminal, one line an epoch elsewhere.
 #pragma once
 
+#include "../models/training_file.hpp"
+
 #include <chrono>
 #include <string>
-
-#include "../models/training_file.hpp"
 
 namespace vitro::tools {
 

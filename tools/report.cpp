@@ -2,11 +2,11 @@
 // Printing the confusion matrix and writing the report.
 #include "report.hpp"
 
-#include <algorithm>
-#include <cstdio>
-
 #include "../core/file.hpp"
 #include "../models/json.hpp"
+
+#include <algorithm>
+#include <cstdio>
 
 namespace vitro::tools {
 namespace {
@@ -46,7 +46,8 @@ std::string compiler() {
 Json epochs_json(const std::vector<EpochRecord>& epochs) {
   Json list = Json::array();
   for (const EpochRecord& e : epochs) {
-    list.push(Json::object({{"loss", e.loss}, {"train_accuracy", e.train_accuracy}, {"test_accuracy", e.test_accuracy}, {"seconds", e.seconds}}));
+    list.push(Json::object(
+        {{"loss", e.loss}, {"train_accuracy", e.train_accuracy}, {"test_accuracy", e.test_accuracy}, {"seconds", e.seconds}}));
   }
   return list;
 }
@@ -67,7 +68,8 @@ Json confusion_json(const Evaluation& e) {
   Json rows = Json::array();
   for (Index actual = 0; actual < e.classes; ++actual) {
     Json row = Json::array();
-    for (Index predicted = 0; predicted < e.classes; ++predicted) row.push(e.confusion[static_cast<std::size_t>(actual * e.classes + predicted)]);
+    for (Index predicted = 0; predicted < e.classes; ++predicted)
+      row.push(e.confusion[static_cast<std::size_t>(actual * e.classes + predicted)]);
     rows.push(std::move(row));
   }
   return rows;
@@ -91,8 +93,8 @@ std::string confusion_text(const Evaluation& e) {
   if (pairs.empty()) return text + "No image was taken for another class.\n";
   text += "Most confused:";
   for (const Pair& pair : pairs) {
-    text += (&pair == pairs.data() ? " " : ", ") + std::to_string(pair.actual) + " as " + std::to_string(pair.predicted) + " (" +
-            std::to_string(pair.count) + ")";
+    text += (&pair == pairs.data() ? " " : ", ") + std::to_string(pair.actual) + " as " + std::to_string(pair.predicted) +
+            " (" + std::to_string(pair.count) + ")";
   }
   return text + "\n";
 }

@@ -2,10 +2,10 @@
 // What is told at the end of a run: the confusion matrix for people, the report for programs.
 #pragma once
 
+#include "../models/training_file.hpp"
+
 #include <optional>
 #include <string>
-
-#include "../models/training_file.hpp"
 
 namespace vitro::tools {
 
@@ -27,7 +27,8 @@ struct Report {
 };
 
 // Writes the report aside and renames it. Members: test_accuracy (0 to 1), test_loss, epochs (a list of loss, train_accuracy,
-// test_accuracy, seconds), isa, threads, weights_sha256, configuration, confusion, interrupted, seconds, tape_bytes, version, compiler.
+// test_accuracy, seconds), isa, threads, weights_sha256, configuration, confusion, interrupted, seconds, tape_bytes, version,
+// compiler.
 Status write_report(const std::string& path, const Report& report, const Evaluation& test);
 
 }  // namespace vitro::tools

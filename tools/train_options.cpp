@@ -16,9 +16,12 @@ constexpr const char* kFooter =
     "Data: a folder with train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and\n"
     "t10k-labels-idx1-ubyte, each plain or .gz. Without --data: $VITRO_MNIST_DIR, else data/mnist, else the small sample in\n"
     "data/sample. tools/fetch_mnist.sh data/mnist downloads MNIST.\n\n"
-    "--load DIR goes on where a training saved there stopped (also in the middle of an epoch), with its batch, recipe, seed and limit,\n"
-    "and ends with the same bits as if it had never stopped. Where DIR holds a model only, a new training starts from its weights.\n\n"
-    "Exit codes: 0 done; 1 a file, the data or this machine; 2 the command line; 3 the training diverged (infinities or NaNs);\n"
+    "--load DIR goes on where a training saved there stopped (also in the middle of an epoch), with its batch, recipe, seed "
+    "and limit,\n"
+    "and ends with the same bits as if it had never stopped. Where DIR holds a model only, a new training starts from its "
+    "weights.\n\n"
+    "Exit codes: 0 done; 1 a file, the data or this machine; 2 the command line; 3 the training diverged (infinities or "
+    "NaNs);\n"
     "130 interrupted by Ctrl-C.";
 
 }  // namespace
@@ -42,7 +45,9 @@ Parsed parse_command_line(int argc, char** argv) {
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);  // "-1" would be read as 2^64 - 1
   app.add_option("--limit", c.limit, "Train on the first N images only")->type_name("N")->check(whole(1, 1 << 30));
-  app.add_option("--threads", c.threads, "Threads to compute with, this one included (1)")->type_name("N")->check(whole(1, 256));
+  app.add_option("--threads", c.threads, "Threads to compute with, this one included (1)")
+      ->type_name("N")
+      ->check(whole(1, 256));
   const std::map<std::string, int> isas = {{"auto", -1},
                                            {"scalar", static_cast<int>(Isa::scalar)},
                                            {"blocked", static_cast<int>(Isa::blocked)},
@@ -52,7 +57,8 @@ Parsed parse_command_line(int argc, char** argv) {
   app.add_option("--isa", isa, "Kernels to use: auto, scalar, blocked, avx2, avx512 (auto)")
       ->type_name("NAME")
       ->check(CLI::IsMember({"auto", "scalar", "blocked", "avx2", "avx512"}));
-  app.add_option("--save", c.save, "Save the model and the training's state here, after every epoch and on Ctrl-C")->type_name("DIR");
+  app.add_option("--save", c.save, "Save the model and the training's state here, after every epoch and on Ctrl-C")
+      ->type_name("DIR");
   app.add_option("--load", c.load, "Start from what was saved here")->type_name("DIR");
   app.add_flag("--eval", c.eval, "Only evaluate the model of --load on the test images")->needs("--load");
   app.add_option("--report", c.report, "Write figures and configuration to this file as JSON")->type_name("FILE");

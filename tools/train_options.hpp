@@ -2,12 +2,12 @@
 // lenet_train's command line.
 #pragma once
 
+#include "../models/recipe.hpp"
+#include "../ops/context.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string>
-
-#include "../models/recipe.hpp"
-#include "../ops/context.hpp"
 
 namespace vitro::tools {
 
@@ -35,8 +35,8 @@ struct TrainCommand {
   bool quiet = false;
 };
 
-// Parses argv. If the program should end now (--help, --version, an error) everything has been printed and the result holds the exit
-// code only.
+// Parses argv. If the program should end now (--help, --version, an error) everything has been printed and the result holds the
+// exit code only.
 struct Parsed {
   TrainCommand command;
   std::optional<int> exit_code;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every differentiable operation's gradient against central differences of its forward value.
 //
-// The scalar that is differentiated is sum(weights * y) with fixed random weights, summed in double, so that the only error of the
-// difference is the rounding of y (about eps * |y| / h) and, where y is curved, the third derivative times h^2 / 6. Each case states
-// its step h; operations that are linear in each argument take a large one, since their differences are exact but for rounding.
+// The scalar that is differentiated is sum(weights * y) with fixed random weights, summed in double, so that the only error of
+// the difference is the rounding of y (about eps * |y| / h) and, where y is curved, the third derivative times h^2 / 6. Each
+// case states its step h; operations that are linear in each argument take a large one, since their differences are exact but
+// for rounding.
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <functional>
@@ -90,24 +91,41 @@ void check(Context& context, const Case& test) {
 Var one(const std::vector<Var>& v, Var (*function)(Var)) { return function(v[0]); }
 
 std::vector<Case> cases() {
-  const ops::Conv2dAttrs strided{.stride_h = 2, .stride_w = 1, .dilation_h = 1, .dilation_w = 2, .pad_top = 1, .pad_left = 0, .pad_bottom = 0, .pad_right = 2};
+  const ops::Conv2dAttrs strided{.stride_h = 2,
+                                 .stride_w = 1,
+                                 .dilation_h = 1,
+                                 .dilation_w = 2,
+                                 .pad_top = 1,
+                                 .pad_left = 0,
+                                 .pad_bottom = 0,
+                                 .pad_right = 2};
   const ops::Conv2dAttrs grouped{.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1, .groups = 2};
   const ops::Conv2dAttrs depthwise{.stride_h = 2, .stride_w = 2, .groups = 3};
   const ops::Pool2dAttrs pool{.kernel_h = 3, .kernel_w = 2, .stride_h = 2, .stride_w = 1, .pad_top = 1, .pad_right = 1};
   const ops::Pool2dAttrs ceil{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2, .ceil_mode = true};
-  const ops::Pool2dAttrs padded{.kernel_h = 2, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .divisor = ops::AverageDivisor::padded};
-  const ops::Pool2dAttrs window{.kernel_h = 2, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .divisor = ops::AverageDivisor::window};
+  const ops::Pool2dAttrs padded{
+      .kernel_h = 2, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .divisor = ops::AverageDivisor::padded};
+  const ops::Pool2dAttrs window{
+      .kernel_h = 2, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .divisor = ops::AverageDivisor::window};
   const auto conv = [](const ops::Conv2dAttrs& attrs) -> Function {
     return [attrs](const auto& v) { return v.size() == 3 ? conv2d(v[0], v[1], v[2], attrs) : conv2d(v[0], v[1], attrs); };
   };
-  const auto max_pool = [](const ops::Pool2dAttrs& attrs) -> Function { return [attrs](const auto& v) { return max_pool2d(v[0], attrs); }; };
-  const auto average = [](const ops::Pool2dAttrs& attrs) -> Function { return [attrs](const auto& v) { return average_pool2d(v[0], attrs); }; };
+  const auto max_pool = [](const ops::Pool2dAttrs& attrs) -> Function {
+    return [attrs](const auto& v) { return max_pool2d(v[0], attrs); };
+  };
+  const auto average = [](const ops::Pool2dAttrs& attrs) -> Function {
+    return [attrs](const auto& v) { return average_pool2d(v[0], attrs); };
+  };
   const auto unary = [](Var (*function)(Var)) -> Function { return [function](const auto& v) { return one(v, function); }; };
   const double kink = 1e-3;  // under half the distance of two values in up to 900 elements
   return {
       {"linear", {{5, 7}, {7, 3}}, [](const auto& v) { return linear(v[0], v[1]); }},
       {"linear with bias", {{5, 7}, {7, 3}, {3}}, [](const auto& v) { return linear(v[0], v[1], v[2]); }},
-      {"linear of a permuted input", {{7, 5}, {7, 3}}, [](const auto& v) { return linear(permute(v[0], {1, 0}), v[1]); }},
+      {"linear of a permuted input",
+       {{7, 5}, {7, 3}},
+       [](const auto& v) {
+         return linear(permute(v[0], {1, 0}), v[1]);
+       }},
       {"linear of an empty batch", {{0, 7}, {7, 3}, {3}}, [](const auto& v) { return linear(v[0], v[1], v[2]); }},
       {"linear without inputs", {{4, 0}, {0, 3}, {3}}, [](const auto& v) { return linear(v[0], v[1], v[2]); }},
       {"conv2d", {{2, 6, 5, 3}, {3, 2, 3, 4}}, conv({})},
@@ -137,11 +155,29 @@ std::vector<Case> cases() {
       {"mul", {{3, 4}, {3, 4}}, [](const auto& v) { return mul(v[0], v[1]); }},
       {"mul broadcast", {{2, 3, 4}, {3, 1}}, [](const auto& v) { return mul(v[0], v[1]); }},
       {"a tensor used three times", {{3, 4}}, [](const auto& v) { return add(mul(v[0], v[0]), v[0]); }, 1e-2, 1e-3},
-      {"sum_to", {{2, 3, 4}}, [](const auto& v) { return sum_to(v[0], {3, 1}); }},
-      {"broadcast_to", {{3, 1}}, [](const auto& v) { return broadcast_to(v[0], {2, 3, 4}); }},
-      {"reshape", {{3, 4}}, [](const auto& v) { return mul(reshape(v[0], {2, -1}), reshape(v[0], {2, 6})); }, 1e-2, 1e-3},
+      {"sum_to",
+       {{2, 3, 4}},
+       [](const auto& v) {
+         return sum_to(v[0], {3, 1});
+       }},
+      {"broadcast_to",
+       {{3, 1}},
+       [](const auto& v) {
+         return broadcast_to(v[0], {2, 3, 4});
+       }},
+      {"reshape",
+       {{3, 4}},
+       [](const auto& v) {
+         return mul(reshape(v[0], {2, -1}), reshape(v[0], {2, 6}));
+       },
+       1e-2,
+       1e-3},
       {"flatten", {{2, 3, 2}, {6, 2}}, [](const auto& v) { return linear(flatten(v[0]), v[1]); }},
-      {"permute", {{2, 3, 4}}, [](const auto& v) { return permute(v[0], {2, 0, 1}); }},
+      {"permute",
+       {{2, 3, 4}},
+       [](const auto& v) {
+         return permute(v[0], {2, 0, 1});
+       }},
   };
 }
 
@@ -155,17 +191,25 @@ TEST_CASE("Every differentiable operation's gradient is its difference quotient"
 TEST_CASE("The gradient of cross-entropy is its difference quotient") {
   Context context;
   const std::vector<std::int32_t> labels = {2, 0, 3, 3, 1};
-  check(context, {"cross_entropy", {{5, 4}}, [&](const std::vector<Var>& v) {
-                    return cross_entropy(v[0], v[0].tape->input(LabelView(labels.data(), Shape({5}))));
-                  }, 1e-2, 1e-3});
+  check(context,
+        {"cross_entropy",
+         {{5, 4}},
+         [&](const std::vector<Var>& v) { return cross_entropy(v[0], v[0].tape->input(LabelView(labels.data(), Shape({5})))); },
+         1e-2,
+         1e-3});
 }
 
 TEST_CASE("A gradient through a network of all layers is its difference quotient") {
   Context context;
   const std::vector<std::int32_t> labels = {2, 0};
   const ops::Pool2dAttrs halve{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
-  check(context, {"network", {{2, 6, 6, 1}, {3, 3, 1, 2}, {2}, {8, 3}, {3}}, [&](const std::vector<Var>& v) {
+  check(context, {"network",
+                  {{2, 6, 6, 1}, {3, 3, 1, 2}, {2}, {8, 3}, {3}},
+                  [&](const std::vector<Var>& v) {
                     const Var h = max_pool2d(relu(conv2d(v[0], v[1], v[2])), halve);
-                    return cross_entropy(linear(flatten(h), v[3], v[4]), v[0].tape->input(LabelView(labels.data(), Shape({2}))));
-                  }, 1e-3, 1e-2});
+                    return cross_entropy(linear(flatten(h), v[3], v[4]),
+                                         v[0].tape->input(LabelView(labels.data(), Shape({2}))));
+                  },
+                  1e-3,
+                  1e-2});
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shape rules refuse what the functions would never record, and nodes without a gradient rule say so.
+#include "../support/errors.hpp"
+
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <vitro/autograd/functions.hpp>
-
-#include "../support/errors.hpp"
 
 using namespace vitro;
 using Catch::Matchers::ContainsSubstring;

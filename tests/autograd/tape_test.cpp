@@ -2,12 +2,12 @@
 // The tape: recording, eager values, memory, and what it says when it is used wrongly.
 #include "../../autograd/tape.hpp"
 
+#include "../support/errors.hpp"
+
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <vitro/autograd/functions.hpp>
 #include <vitro/core/random.hpp>
-
-#include "../support/errors.hpp"
 
 using namespace vitro;
 using Catch::Matchers::ContainsSubstring;
@@ -122,7 +122,8 @@ TEST_CASE("Wrong use of a tape is an error that names what is wrong") {
   CHECK_THAT(error_of([&] { add(xv, other.input(x.view())); }).message(), ContainsSubstring("one tape"));
   CHECK_THAT(error_of([&] { relu(Var{}); }).message(), ContainsSubstring("one tape"));
   CHECK_THAT(error_of([&] { tape.backward(xv); }).message(), ContainsSubstring("one float"));
-  CHECK_THAT(error_of([&] { tape.backward(sum_to(xv, Shape())); }).message(), ContainsSubstring("does not depend on a parameter"));
+  CHECK_THAT(error_of([&] { tape.backward(sum_to(xv, Shape())); }).message(),
+             ContainsSubstring("does not depend on a parameter"));
   CHECK_THAT(error_of([&] { tape.gradient(wv); }).message(), ContainsSubstring("backward() has not been called"));
   CHECK_THAT(error_of([&] { tape.item(xv); }).message(), ContainsSubstring("12 elements"));
   const Var loss = sum_to(wv, Shape());

@@ -2,17 +2,17 @@
 // Models: building from layers, running, saving and loading, and every way in which a saved model can be damaged.
 #include "../../models/model.hpp"
 
+#include "../support/errors.hpp"
+#include "../support/temporary_folder.hpp"
+
 #include <algorithm>
-#include <cmath>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <cmath>
 #include <filesystem>
 #include <vitro/core/random.hpp>
 #include <vitro/models/lenet.hpp>
 #include <vitro/models/model_file.hpp>
-
-#include "../support/errors.hpp"
-#include "../support/temporary_folder.hpp"
 
 using namespace vitro;
 using Catch::Matchers::ContainsSubstring;
@@ -30,12 +30,16 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 Model small_model() {
   const ops::Conv2dAttrs same{.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1, .groups = 2};
   return Model("small", {6, 6, 2},
-               {{"conv", Conv2dLayer{.out_channels = 4, .kernel_h = 3, .kernel_w = 3, .attrs = {.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1}}},
+               {{"conv", Conv2dLayer{.out_channels = 4,
+                                     .kernel_h = 3,
+                                     .kernel_w = 3,
+                                     .attrs = {.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1}}},
                 {"relu", ReluLayer{}},
                 {"grouped", Conv2dLayer{.out_channels = 4, .kernel_h = 3, .kernel_w = 3, .attrs = same, .bias = false}},
                 {"sum", AddLayer{}, {"grouped", "relu"}},
                 {"max", MaxPool2dLayer{{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2}}},
-                {"average", AveragePool2dLayer{{.kernel_h = 2, .kernel_w = 2, .ceil_mode = true, .divisor = ops::AverageDivisor::window}}},
+                {"average",
+                 AveragePool2dLayer{{.kernel_h = 2, .kernel_w = 2, .ceil_mode = true, .divisor = ops::AverageDivisor::window}}},
                 {"flatten", FlattenLayer{}},
                 {"fc", LinearLayer{3, false}}},
                5);
@@ -66,7 +70,8 @@ TEST_CASE("LeNet-5 has the shapes and the 44426 parameters that its layers add u
 TEST_CASE("Initial weights lie within 1/sqrt(fan_in), differ by layer and by seed, and repeat") {
   const Model model = models::lenet5(1);
   for (const Parameter& parameter : model.parameters()) {
-    const Shape& weight = model.parameters()[static_cast<std::size_t>(&parameter - model.parameters().data()) / 2 * 2].value.shape();
+    const Shape& weight =
+        model.parameters()[static_cast<std::size_t>(&parameter - model.parameters().data()) / 2 * 2].value.shape();
     const double bound = 1.0 / std::sqrt(static_cast<double>(weight.elements() / weight[weight.rank() - 1]));
     double largest = 0;
     for (float value : parameter.value.span()) largest = std::max(largest, std::abs(static_cast<double>(value)));
@@ -91,13 +96,16 @@ TEST_CASE("A residual connection adds the two layers it names") {
 TEST_CASE("A layer that does not fit is named") {
   const auto message = [](std::vector<Layer> layers) { return error_of([&] { Model("m", {6, 6, 2}, layers, 1); }).message(); };
   CHECK_THAT(message({}), ContainsSubstring("no layers"));
-  CHECK_THAT(message({{"a", ReluLayer{}}, {"a", ReluLayer{}}}), ContainsSubstring("layer 1 (a, relu)") && ContainsSubstring("unique"));
+  CHECK_THAT(message({{"a", ReluLayer{}}, {"a", ReluLayer{}}}),
+             ContainsSubstring("layer 1 (a, relu)") && ContainsSubstring("unique"));
   CHECK_THAT(message({{"input", ReluLayer{}}}), ContainsSubstring("unique"));
   CHECK_THAT(message({{"fc", LinearLayer{3}}}), ContainsSubstring("layer 0 (fc, linear)"));
-  CHECK_THAT(message({{"a", ReluLayer{}, {"later"}}, {"later", ReluLayer{}}}), ContainsSubstring("\"later\" is not an earlier layer"));
+  CHECK_THAT(message({{"a", ReluLayer{}, {"later"}}, {"later", ReluLayer{}}}),
+             ContainsSubstring("\"later\" is not an earlier layer"));
   CHECK_THAT(message({{"a", AddLayer{}}}), ContainsSubstring("1 inputs and needs 2"));
   CHECK_THAT(message({{"a", FlattenLayer{}}, {"b", AddLayer{}, {"a", "input"}}}), ContainsSubstring("must be equal"));
-  CHECK_THAT(message({{"c", Conv2dLayer{.out_channels = 1, .kernel_h = 9, .kernel_w = 9, .attrs = {}}}}), ContainsSubstring("layer 0 (c, conv2d)"));
+  CHECK_THAT(message({{"c", Conv2dLayer{.out_channels = 1, .kernel_h = 9, .kernel_w = 9, .attrs = {}}}}),
+             ContainsSubstring("layer 0 (c, conv2d)"));
 }
 
 TEST_CASE("A batch of the wrong shape is refused with both shapes") {

@@ -2,6 +2,9 @@
 // Training: schedules, the same bits on every kernel table and thread count, interruption and going on, and divergence.
 #include "../../models/trainer.hpp"
 
+#include "../support/errors.hpp"
+#include "../support/temporary_folder.hpp"
+
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
@@ -9,9 +12,6 @@
 #include <vitro/core/random.hpp>
 #include <vitro/models/lenet.hpp>
 #include <vitro/models/training_file.hpp>
-
-#include "../support/errors.hpp"
-#include "../support/temporary_folder.hpp"
 
 using namespace vitro;
 using Catch::Matchers::ContainsSubstring;
@@ -189,7 +189,8 @@ TEST_CASE("Data that does not fit the model is refused with both shapes") {
   Context context;
   Model model = small_model();
   const Dataset large = quarters(10, 9);
-  CHECK_THAT(Trainer::try_make(context, model, large, {}).error().message(), ContainsSubstring("[8, 8, 1]") && ContainsSubstring("[10, 9, 9, 1]"));
+  CHECK_THAT(Trainer::try_make(context, model, large, {}).error().message(),
+             ContainsSubstring("[8, 8, 1]") && ContainsSubstring("[10, 9, 9, 1]"));
   Dataset data = quarters(10, 8);
   data.labels.data()[7] = 4;
   CHECK_THAT(try_evaluate(context, model, data).error().message(), ContainsSubstring("label 4 in row 7"));

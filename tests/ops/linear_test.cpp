@@ -74,6 +74,9 @@ TEST_CASE("a linear layer and its gradients have the contract's bits on every in
   for (int i = 0; i < 60; ++i) check_layer(draw.range(0, 20), draw.range(0, 40), draw.range(0, 70), draw, i % 3 == 0, contexts);
   for (const Index rows : {1, 511, 512, 513, 1030}) check_layer(rows, 5, 7, draw, false, contexts);
   check_layer(3, 1100, 18, draw, false, contexts);  // a chain beyond two blocks of k
+  // Few rows, whose weights are not packed, and one more; several blocks of columns.
+  for (const Index rows : {1, 2, 8, 9}) check_layer(rows, 23, 600, draw, true, contexts);
+  check_layer(1, 1100, 257, draw, false, contexts);
 }
 
 TEST_CASE("a linear layer and its gradients are as near to the exact values as their chains allow") {

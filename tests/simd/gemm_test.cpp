@@ -105,7 +105,9 @@ TEST_CASE("Products of several panels and many row tiles agree") {
   Draw draw(3);
   for (const Case& size :
        {Case{241, 70, 530, false}, Case{500, 10, 600, false}, Case{100, 200, 64, true}, Case{49, 129, 300, false},
-        Case{1, 1000, 512, false}, Case{97, 1, 33, true}, Case{31, 260, 1, true}, Case{64, 84, 120, false}}) {
+        Case{1, 1000, 512, false}, Case{97, 1, 33, true}, Case{31, 260, 1, true}, Case{64, 84, 120, false},
+        // Packed A in several blocks of rows, dense and strided; several blocks of packed B.
+        Case{250, 700, 20, false}, Case{300, 130, 530, false}, Case{50, 1100, 30, false}}) {
     for (int repeat = 0; repeat < 6; ++repeat) {
       if (!all_tables_agree(draw, size)) FAIL();
     }

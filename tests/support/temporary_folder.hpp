@@ -2,9 +2,8 @@
 // A folder of a test's own, gone with the object.
 #pragma once
 
-#include <stdlib.h>
-
 #include <filesystem>
+#include <stdlib.h>
 #include <string>
 
 namespace vitro_test {

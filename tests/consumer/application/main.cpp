@@ -3,6 +3,9 @@
 #include <vitro/core/tensor.hpp>
 #include <vitro/core/thread_pool.hpp>
 
+// Between the two, so that a formatter does not sort them.
+static_assert(sizeof(vitro::Tensor) > 0);
+
 #include "core/tensor.hpp"
 
 #include <cstdio>
