@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many times faster each table multiplies two square matrices than the naive three loops at -O2: medians of processor
-// time over runs in one process, alternating. Usage: gemm_vs_naive [size [runs]], by default 1024 and 9.
+// time over runs in one process, alternating. Usage: gemm_vs_naive [size [rounds]], by default 1024 and 9.
 #include "fma_peak.hpp"
 #include "naive_gemm.hpp"
 
@@ -75,25 +75,30 @@ class Product {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Index size = 1024, runs = 9;
-  if (argc > 3 || (argc > 1 && !parse(argv[1], size)) || (argc > 2 && !parse(argv[2], runs))) {
-    std::fprintf(stderr, "usage: %s [size [runs]]\n", argv[0]);
+  Index size = 1024, rounds = 9;
+  if (argc > 3 || (argc > 1 && !parse(argv[1], size)) || (argc > 2 && !parse(argv[2], rounds))) {
+    std::fprintf(stderr, "usage: %s [size [rounds]]\n", argv[0]);
     return 2;
   }
-  std::printf("%s, %s, %td x %td x %td, median of %td runs\n", vitro_bench::processor_name(), vitro_bench::compiler_version(),
-              size, size, size, runs);
+  std::printf("%s, %s, %td x %td x %td, medians over %td rounds\n", vitro_bench::processor_name(),
+              vitro_bench::compiler_version(), size, size, size, rounds);
   std::vector<Contestant> contestants{{nullptr, {}}};
   const vitro::simd::FeatureSet here = vitro::simd::features(vitro::simd::read_cpuid());
   for (const KernelTable* table : vitro::simd::kernel_tables()) {
     if (here.contains(table->required) && table->required.fma) contestants.push_back({table, {}});
   }
   Product product(size);
-  for (Index run = 0; run < runs; ++run) {
+  for (Index round = 0; round < rounds; ++round) {
     for (Contestant& contestant : contestants) {
-      const double start = vitro_bench::processor_seconds();
-      product.run(contestant.table);
-      contestant.seconds.push_back(vitro_bench::processor_seconds() - start);
-      if (run == 0 && contestant.table != nullptr && !product.agrees()) {
+      // At least a tenth of a second each: a single fast run would mostly show the caches and the clock that the one before
+      // left.
+      for (double spent = 0; spent < 0.1;) {
+        const double start = vitro_bench::processor_seconds();
+        product.run(contestant.table);
+        contestant.seconds.push_back(vitro_bench::processor_seconds() - start);
+        spent += contestant.seconds.back();
+      }
+      if (round == 0 && contestant.table != nullptr && !product.agrees()) {
         std::fprintf(stderr, "%s and the naive loops disagree\n", contestant.table->name);
         return 1;
       }

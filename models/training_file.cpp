@@ -111,7 +111,7 @@ Json training_json(const Model& model, const Training& training) {
 }  // namespace
 
 Status try_save_training(const std::string& folder, const Model& model, const Training& training) {
-  const Status written = write_tensor_file(join_path(folder, kOptimizerFile), named_views(training.state.velocity));
+  Status written = write_tensor_file(join_path(folder, kOptimizerFile), named_views(training.state.velocity));
   if (!written) return written;
   const std::string text = training_json(model, training).dump() + "\n";
   return write_file(join_path(folder, kTrainingFile), std::as_bytes(std::span(text)));

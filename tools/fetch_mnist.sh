@@ -4,11 +4,11 @@
 #
 # usage: tools/fetch_mnist.sh DIR
 #
-# A file appears under its final name only after the SHA-256 of its decompressed bytes agreed with data/mnist.sha256; until then it is
-# NAME.gz.part. A file that is already there and right is left alone. Needs curl, wget or python3; gzip; sha256sum.
+# A file appears under its final name only after the SHA-256 of its decompressed bytes agreed with data/mnist.sha256; until then
+# it is NAME.gz.part. A file that is already there and right is left alone. Needs curl, wget or python3; gzip; sha256sum.
 #
-# Exit codes: 0 all four files are there and right; 2 wrong usage; 3 a program is missing; 4 no mirror delivered a file; 5 what the
-# mirrors delivered was not the right file; 6 the folder cannot be written to, or another download into it is running.
+# Exit codes: 0 all four files are there and right; 2 wrong usage; 3 a program is missing; 4 no mirror delivered a file; 5 what
+# the mirrors delivered was not the right file; 6 the folder cannot be written to, or another download into it is running.
 #
 # Environment (the defaults are for people; tests set them):
 #   VITRO_MNIST_MIRRORS   base addresses, separated by spaces, tried in this order

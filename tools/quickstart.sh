@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# From a fresh checkout to a trained LeNet-5: installs what is missing, builds, obtains a data set, trains, says what to try next.
+# From a fresh checkout to a trained LeNet-5: installs what is missing, builds, obtains data, trains, says what to try next.
 set -euo pipefail
 
 usage() {
@@ -82,7 +82,8 @@ install_missing() {
     echo "To build Vitro and to read its data, these packages are missing: ${missing_packages[*]}"
     local answer
     read -r -p "Install them with apt-get? [Y/n] " answer
-    [[ -z $answer || $answer == [yY]* ]] || die 10 "nothing was installed; to do it yourself: apt-get install ${missing_packages[*]}"
+    [[ -z $answer || $answer == [yY]* ]] ||
+      die 10 "nothing was installed; to do it yourself: apt-get install ${missing_packages[*]}"
   fi
   # In a subshell, because it exits with a code of its own.
   (install_missing_packages "to build Vitro and to read its data") || die 10 "the packages above are needed"
@@ -114,7 +115,8 @@ build_vitro() {
     tail -n 20 "$log" >&2
     die 12 "CMake could not configure (all of it: $log). A build folder from elsewhere does that too: rm -r $build"
   fi
-  cmake --build "$build" --target lenet_train --parallel "$(nproc)" || die 12 "the build failed; the compiler's messages are above"
+  cmake --build "$build" --target lenet_train --parallel "$(nproc)" ||
+    die 12 "the build failed; the compiler's messages are above"
 }
 
 # Sets `data`.
