@@ -82,7 +82,8 @@ Result<std::string> find_file(const std::string& folder, const FileName& name) {
                                                  name.dotted + std::string(".gz")};
   std::string names;
   for (const std::string& candidate : candidates) {
-    std::string path = folder + "/" + candidate;
+    std::string path = folder;
+    path.append("/").append(candidate);
     if (!is_missing(path)) return path;
     if (!names.empty()) names += ", ";
     names += candidate;

@@ -3,6 +3,7 @@
 #include "progress.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -29,7 +30,7 @@ std::size_t terminal_width() {
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 std::string format_duration(double seconds) {
-  const auto whole = static_cast<long>(seconds + 0.5);
+  const long whole = std::lround(seconds);
   if (whole < 60) return std::to_string(whole) + " s";
   if (whole < 3600) return format("%ld:%02ld", whole / 60, whole % 60);
   return format("%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
