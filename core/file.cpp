@@ -85,6 +85,11 @@ Error too_large(const std::string& path, std::size_t max_bytes) {
 
 }  // namespace
 
+bool file_exists(const std::string& path) noexcept {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
 Result<std::vector<std::byte>> read_file(const std::string& path, std::size_t max_bytes) {
   Descriptor file(retried([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
   struct stat info {};

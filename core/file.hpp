@@ -13,6 +13,10 @@ namespace vitro {
 
 // Every error has code io unless another is named; it gives the path, what was being done and the operating system's reason.
 
+// Whether there is anything of that name, readable or not; also where the system does not let us find out, so that nothing that
+// may be there is taken for missing.
+bool file_exists(const std::string& path) noexcept;
+
 // All bytes of the file. A pipe or a device is read to its end. More than max_bytes: invalid_argument, found before anything is
 // allocated where the system knows the size. A folder is an error.
 Result<std::vector<std::byte>> read_file(const std::string& path, std::size_t max_bytes);

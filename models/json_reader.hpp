@@ -62,4 +62,27 @@ class JsonReader {
   std::optional<Error> error_;
 };
 
+// Takes the results of a reader one after the other: the first error stays, and everything after it is skipped.
+class JsonTaker {
+ public:
+  // Stores the value in `target`, converted to its type.
+  template <class T, class U>
+  void take(Result<U> result, T& target) {
+    if (!status_) return;
+    if (result) {
+      target = static_cast<T>(std::move(result).value());
+    } else {
+      status_ = std::move(result).error();
+    }
+  }
+  void check(Status status) {
+    if (status_) status_ = std::move(status);
+  }
+  bool ok() const noexcept { return status_.ok(); }
+  const Status& status() const noexcept { return status_; }
+
+ private:
+  Status status_;
+};
+
 }  // namespace vitro

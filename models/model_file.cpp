@@ -68,18 +68,18 @@ Json layer_json(const Layer& layer) {
   return json;
 }
 
-// Reads one layer's attributes; the first error stays and everything after it is skipped.
+// Reads one layer's attributes.
 class LayerReader {
  public:
   explicit LayerReader(JsonReader reader) : reader_(std::move(reader)) {}
 
   Result<Layer> read() {
     Layer layer;
-    take(reader_["name"].string(), layer.name);
+    t_.take(reader_["name"].string(), layer.name);
     std::size_t type = 0;
-    take(reader_["type"].choice(kTypes), type);
-    if (!error_ && reader_.has("inputs")) read_inputs(layer.inputs);
-    if (error_) return *error_;
+    t_.take(reader_["type"].choice(kTypes), type);
+    if (t_.ok() && reader_.has("inputs")) read_inputs(layer.inputs);
+    if (!t_.ok()) return t_.status().error();
     switch (type) {
       case 0: layer.kind = conv2d(); break;
       case 1: layer.kind = linear(); break;
@@ -89,85 +89,73 @@ class LayerReader {
       case 5: layer.kind = plain(FlattenLayer{}); break;
       default: layer.kind = plain(AddLayer{}); break;
     }
-    if (error_) return *error_;
+    if (!t_.ok()) return t_.status().error();
     return layer;
   }
 
  private:
-  template <class T, class U>
-  void take(Result<U> result, T& target) {
-    if (error_) return;
-    if (result) {
-      target = static_cast<T>(std::move(result).value());
-    } else {
-      error_ = std::move(result).error();
-    }
-  }
-  void only(std::initializer_list<std::string_view> keys) {
-    if (error_) return;
-    if (Status status = reader_.only(keys); !status) error_ = std::move(status).error();
-  }
   // An array of exactly these whole numbers.
   template <class... T>
   void list(std::string_view key, std::int64_t low, T&... targets) {
     Index size = 0;
-    take(reader_[key].size(), size);
-    if (!error_ && size != static_cast<Index>(sizeof...(T))) {
-      error_ = reader_[key].error("must have " + std::to_string(sizeof...(T)) + " elements");
+    t_.take(reader_[key].size(), size);
+    if (t_.ok() && size != static_cast<Index>(sizeof...(T))) {
+      t_.check(reader_[key].error("must have " + std::to_string(sizeof...(T)) + " elements"));
     }
     Index element = 0;
-    (take(reader_[key][element++].integer(low, kMaxAttribute), targets), ...);
+    (t_.take(reader_[key][element++].integer(low, kMaxAttribute), targets), ...);
   }
   void read_inputs(std::vector<std::string>& inputs) {
     Index size = 0;
-    take(reader_["inputs"].size(), size);
-    for (Index i = 0; i < size && !error_; ++i) take(reader_["inputs"][i].string(), inputs.emplace_back());
+    t_.take(reader_["inputs"].size(), size);
+    for (Index i = 0; i < size && t_.ok(); ++i) t_.take(reader_["inputs"][i].string(), inputs.emplace_back());
   }
 
   template <class L>
   LayerKind plain(L layer) {
-    only({"name", "type", "inputs"});
+    t_.check(reader_.only({"name", "type", "inputs"}));
     return layer;
   }
   LayerKind conv2d() {
-    only({"name", "type", "inputs", "out_channels", "kernel", "stride", "dilation", "padding", "groups", "bias"});
+    t_.check(
+        reader_.only({"name", "type", "inputs", "out_channels", "kernel", "stride", "dilation", "padding", "groups", "bias"}));
     Conv2dLayer layer;
     ops::Conv2dAttrs& a = layer.attrs;
-    take(reader_["out_channels"].integer(1, kMaxOutputs), layer.out_channels);
+    t_.take(reader_["out_channels"].integer(1, kMaxOutputs), layer.out_channels);
     list("kernel", 1, layer.kernel_h, layer.kernel_w);
     list("stride", 1, a.stride_h, a.stride_w);
     list("dilation", 1, a.dilation_h, a.dilation_w);
     list("padding", 0, a.pad_top, a.pad_left, a.pad_bottom, a.pad_right);
-    take(reader_["groups"].integer(1, kMaxAttribute), a.groups);
-    take(reader_["bias"].boolean(), layer.bias);
+    t_.take(reader_["groups"].integer(1, kMaxAttribute), a.groups);
+    t_.take(reader_["bias"].boolean(), layer.bias);
     return layer;
   }
   LayerKind linear() {
-    only({"name", "type", "inputs", "out_features", "bias"});
+    t_.check(reader_.only({"name", "type", "inputs", "out_features", "bias"}));
     LinearLayer layer;
-    take(reader_["out_features"].integer(1, kMaxOutputs), layer.out_features);
-    take(reader_["bias"].boolean(), layer.bias);
+    t_.take(reader_["out_features"].integer(1, kMaxOutputs), layer.out_features);
+    t_.take(reader_["bias"].boolean(), layer.bias);
     return layer;
   }
   LayerKind average_pool2d() {
     AveragePool2dLayer layer{pool({"name", "type", "inputs", "kernel", "stride", "padding", "ceil_mode", "divisor"})};
     std::size_t divisor = 0;
-    take(reader_["divisor"].choice(kDivisors), divisor);
+    t_.take(reader_["divisor"].choice(kDivisors), divisor);
     layer.attrs.divisor = static_cast<ops::AverageDivisor>(divisor);
     return layer;
   }
   ops::Pool2dAttrs pool(std::initializer_list<std::string_view> keys) {
-    only(keys);
+    t_.check(reader_.only(keys));
     ops::Pool2dAttrs a;
     list("kernel", 1, a.kernel_h, a.kernel_w);
     list("stride", 1, a.stride_h, a.stride_w);
     list("padding", 0, a.pad_top, a.pad_left, a.pad_bottom, a.pad_right);
-    take(reader_["ceil_mode"].boolean(), a.ceil_mode);
+    t_.take(reader_["ceil_mode"].boolean(), a.ceil_mode);
     return a;
   }
 
   JsonReader reader_;
-  std::optional<Error> error_;
+  JsonTaker t_;
 };
 
 Status check_parameters(const Model& model, const JsonReader& list) {

@@ -37,29 +37,7 @@ Json record_json(const EpochRecord& record) {
                        {"seconds", record.seconds}});
 }
 
-// Reads members one after the other; the first error stays and the rest is skipped.
-class Taker {
- public:
-  template <class T, class U>
-  void take(Result<U> result, T& target) {
-    if (!status_) return;
-    if (result) {
-      target = static_cast<T>(std::move(result).value());
-    } else {
-      status_ = std::move(result).error();
-    }
-  }
-  void check(Status status) {
-    if (status_) status_ = std::move(status);
-  }
-  bool ok() const { return status_.ok(); }
-  const Status& status() const { return status_; }
-
- private:
-  Status status_;
-};
-
-void read_recipe(Taker& t, const JsonReader& r, Recipe& recipe) {
+void read_recipe(JsonTaker& t, const JsonReader& r, Recipe& recipe) {
   t.check(r.only({"name", "rate", "warmup_epochs", "decay", "momentum", "momentum_drop", "momentum_epochs", "momentum_floor",
                   "weight_decay", "shift"}));
   t.take(r["name"].string(), recipe.name);
@@ -74,7 +52,7 @@ void read_recipe(Taker& t, const JsonReader& r, Recipe& recipe) {
   t.take(r["shift"].integer(0, 255), recipe.shift);
 }
 
-void read_history(Taker& t, const JsonReader& r, std::vector<EpochRecord>& history) {
+void read_history(JsonTaker& t, const JsonReader& r, std::vector<EpochRecord>& history) {
   Index size = 0;
   t.take(r.size(), size);
   for (Index i = 0; i < size && t.ok(); ++i) {
@@ -117,7 +95,7 @@ Status try_save_training(const std::string& folder, const Model& model, const Tr
   return write_file(join_path(folder, kTrainingFile), std::as_bytes(std::span(text)));
 }
 
-bool has_training(const std::string& folder) { return read_file(join_path(folder, kTrainingFile), Json::kMaxBytes).ok(); }
+bool has_training(const std::string& folder) { return file_exists(join_path(folder, kTrainingFile)); }
 
 Result<Training> try_load_training(const std::string& folder, const Model& model) {
   const std::string path = join_path(folder, kTrainingFile);
@@ -131,7 +109,7 @@ Result<Training> try_load_training(const std::string& folder, const Model& model
   std::string weights_hash;
   std::string velocity_hash;
   std::int64_t checked = 0;  // a value that is only tested
-  Taker t;
+  JsonTaker t;
   t.take(r["format"].choice(std::array{kFormat}), checked);
   t.take(r["version"].integer(kVersion, kVersion), checked);
   t.check(r.only({"format", "version", "epochs", "batch", "seed", "recipe", "samples", "position", "history", "weights_sha256",

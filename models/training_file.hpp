@@ -31,7 +31,7 @@ struct Training {
 // saved before, by Model::try_save; its hash is noted here. Errors: io.
 Status try_save_training(const std::string& folder, const Model& model, const Training& training);
 
-// Whether the folder has a training.json.
+// Whether the folder has a training.json, sound or not: one that cannot be read must not be taken for none.
 bool has_training(const std::string& folder);
 
 // Reads them back for the model that was loaded from the same folder. Errors: io, format, corrupt (the files belong to other

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files: whole or not at all, in good and in bad circumstances.
+#include "../support/temporary_folder.hpp"
+
 #include <atomic>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -35,16 +37,6 @@ Bytes pattern(std::size_t size, unsigned start = 0) {
 // A folder of its own for a test case, gone afterwards.
 class Folder {
  public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "vitro-file-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::permissions(path_, fs::perms::owner_all, ignored);
-    fs::remove_all(path_, ignored);
-  }
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
   std::size_t entries() const {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(path_), fs::directory_iterator()));
@@ -52,7 +44,8 @@ class Folder {
   const fs::path& path() const { return path_; }
 
  private:
-  fs::path path_;
+  vitro_test::TemporaryFolder folder_;
+  fs::path path_ = folder_.path();
 };
 
 std::size_t open_descriptors() {
@@ -263,6 +256,17 @@ TEST_CASE("folders are created with those above them") {
   CHECK(fs::is_directory(folder / "a/d"));
   CHECK(vitro::make_directories("/"));
   CHECK(vitro::make_directories("."));
+}
+
+TEST_CASE("a file exists whether or not it can be read, and so does a link that points nowhere") {
+  const Folder folder;
+  CHECK_FALSE(vitro::file_exists(folder / "missing"));
+  CHECK_FALSE(vitro::file_exists(folder / "missing/below"));
+  fs::create_directory(folder / "folder");
+  CHECK(vitro::file_exists(folder / "folder"));
+  fs::create_symlink("nowhere", folder / "link");
+  CHECK(vitro::file_exists(folder / "link"));
+  CHECK(vitro::file_exists(folder / std::string(300, 'x')));  // not to be found out: taken for there
 }
 
 TEST_CASE("a file where a folder should be is an error that names it") {

@@ -2,15 +2,14 @@
 // Files for the tests of data/, made byte by byte here, so that what is expected does not come from the code under test.
 #pragma once
 
+#include "../support/temporary_folder.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <initializer_list>
-#include <stdlib.h>
 #include <string>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <vector>
 
 namespace vitro_test {
@@ -81,36 +80,18 @@ inline Bytes gzip_member(const Bytes& data) {
   return result + little_endian(~crc, 4) + little_endian(static_cast<std::uint32_t>(data.size()), 4);
 }
 
-// A new folder under the system's one for temporary files, gone with this object.
-class TemporaryFolder {
+// A folder of a test's own into which files are written by name.
+class DataFolder : public TemporaryFolder {
  public:
-  TemporaryFolder() : path_("/tmp/vitro-data-XXXXXX") {
-    if (::mkdtemp(path_.data()) == nullptr) std::abort();
-  }
-  ~TemporaryFolder() {
-    for (const std::string& name : names_) std::remove((path_ + "/" + name).c_str());
-    ::rmdir(path_.c_str());
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-  // The path of a name in the folder, which is removed with it.
-  std::string add(const std::string& name) {
-    names_.push_back(name);
-    return path_ + "/" + name;
-  }
-  void write(const std::string& name, const Bytes& contents) {
+  // The path of a name in the folder.
+  std::string add(const std::string& name) const { return path() + "/" + name; }
+  void write(const std::string& name, const Bytes& contents) const {
     std::FILE* file = std::fopen(add(name).c_str(), "wb");
     if (file == nullptr || std::fwrite(contents.data(), 1, contents.size(), file) != contents.size() ||
         std::fclose(file) != 0) {
       std::abort();
     }
   }
-
- private:
-  std::string path_;
-  std::vector<std::string> names_;
 };
 
 }  // namespace vitro_test

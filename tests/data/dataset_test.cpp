@@ -6,6 +6,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstdlib>
+#include <sys/stat.h>
 #include <vitro/data/dataset.hpp>
 #include <vitro/data/gzip.hpp>
 
@@ -30,14 +31,14 @@ vitro::Error error_of(const Bytes& images, const Bytes& labels) {
 }
 
 // A folder with a small complete data set under the plain names.
-void write_mnist(TemporaryFolder& folder) {
+void write_mnist(DataFolder& folder) {
   folder.write("train-images-idx3-ubyte", kImages);
   folder.write("train-labels-idx1-ubyte", kLabels);
   folder.write("t10k-images-idx3-ubyte", idx_header({1, 2, 2}) + pattern(4));
   folder.write("t10k-labels-idx1-ubyte", idx_header({1}) + bytes({5}));
 }
 
-vitro::Error error_of(const TemporaryFolder& folder) {
+vitro::Error error_of(const DataFolder& folder) {
   const vitro::Result<vitro::MnistData> result = vitro::try_load_mnist(folder.path());
   REQUIRE_FALSE(result.ok());
   CHECK_THAT(result.error().message(), ContainsSubstring(folder.path()));
@@ -97,7 +98,7 @@ TEST_CASE("a set without an image or a pixel is refused") {
 }
 
 TEST_CASE("the files of a folder are found under each of their names, plain ones first") {
-  TemporaryFolder folder;
+  DataFolder folder;
   write_mnist(folder);
   const vitro::MnistData plain = vitro::try_load_mnist(folder.path()).value();
   CHECK(plain.train.size() == 3);
@@ -109,7 +110,7 @@ TEST_CASE("the files of a folder are found under each of their names, plain ones
   folder.write("train-labels.idx1-ubyte", bytes({1}));
   CHECK(vitro::try_load_mnist(folder.path()).ok());
 
-  TemporaryFolder other;
+  DataFolder other;
   other.write("train-images.idx3-ubyte", kImages);
   other.write("train-labels.idx1-ubyte", kLabels);
   other.write("t10k-images.idx3-ubyte", kImages);
@@ -128,7 +129,7 @@ TEST_CASE("the files of a folder are found under each of their names, plain ones
 TEST_CASE("a missing file is named with the folder and all its names") {
   for (const char* name :
        {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}) {
-    TemporaryFolder folder;
+    DataFolder folder;
     write_mnist(folder);
     std::remove((folder.path() + "/" + name).c_str());
     const vitro::Error missing = error_of(folder);
@@ -150,7 +151,7 @@ TEST_CASE("a folder that is none is named") {
 }
 
 TEST_CASE("a folder in a file's place and a link that leads nowhere are errors that name them") {
-  TemporaryFolder folder;
+  DataFolder folder;
   write_mnist(folder);
   const std::string path = folder.path() + "/t10k-images-idx3-ubyte";
   std::remove(path.c_str());
@@ -166,7 +167,7 @@ TEST_CASE("a folder in a file's place and a link that leads nowhere are errors t
 
 TEST_CASE("a file that opens and cannot be read is an error that names it") {
   if (::access("/proc/self/mem", R_OK) != 0) SKIP("needs Linux' /proc");
-  TemporaryFolder folder;
+  DataFolder folder;
   write_mnist(folder);
   const std::string path = folder.path() + "/t10k-images-idx3-ubyte";
   std::remove(path.c_str());
@@ -176,7 +177,7 @@ TEST_CASE("a file that opens and cannot be read is an error that names it") {
 }
 
 TEST_CASE("a file that the system refuses to read is an error that names it") {
-  TemporaryFolder folder;
+  DataFolder folder;
   write_mnist(folder);
   const std::string path = folder.path() + "/t10k-images-idx3-ubyte";
   REQUIRE(::chmod(path.c_str(), 0) == 0);
@@ -186,7 +187,7 @@ TEST_CASE("a file that the system refuses to read is an error that names it") {
 }
 
 TEST_CASE("training and test images must be of one size") {
-  TemporaryFolder folder;
+  DataFolder folder;
   write_mnist(folder);
   folder.write("t10k-images-idx3-ubyte", idx_header({1, 2, 3}) + pattern(6));
   const vitro::Error differing = error_of(folder);

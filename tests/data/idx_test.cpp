@@ -167,7 +167,7 @@ TEST_CASE("dimensions whose product overflows are refused, a zero among them or 
 }
 
 TEST_CASE("reading a file names its path and what the system says") {
-  TemporaryFolder folder;
+  DataFolder folder;
   folder.write("good", idx_header({3}) + pattern(3));
   CHECK(vitro::try_read_idx(folder.path() + "/good").value().shape() == Shape({3}));
 

@@ -8,6 +8,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <vitro/core/random.hpp>
 #include <vitro/models/lenet.hpp>
@@ -168,6 +169,16 @@ TEST_CASE("A training state that does not belong to the weights beside it is ref
   outside.step = 0;
   outside.velocity.pop_back();
   CHECK_THAT(trainer.try_restore(outside).error().message(), ContainsSubstring("velocities"));
+}
+
+TEST_CASE("A training state that cannot be read is not taken for none") {
+  const vitro_test::TemporaryFolder folder;
+  const Model model = small_model();
+  model.save(folder.path());
+  CHECK_FALSE(has_training(folder.path()));
+  std::filesystem::create_directory(folder.path() + "/training.json");
+  REQUIRE(has_training(folder.path()));
+  CHECK_THAT(try_load_training(folder.path(), model).error().message(), ContainsSubstring("training.json"));
 }
 
 TEST_CASE("A step whose numbers are not finite changes nothing and names the layers") {
