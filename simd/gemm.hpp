@@ -59,7 +59,11 @@ struct GemmRows {
   const float* bias = nullptr;             // [n] or null
   const float* const* residual = nullptr;  // [rows] pointers to n floats each, or null
   bool relu = false;
+  // 64-byte aligned, rows * kGemmRowsScratch floats, for Accumulate::add with a k of more than 512: without it (null) the
+  // chains are not cut, and a B that is larger than the second-level cache is read from farther away for each tile.
+  float* scratch = nullptr;
 };
+constexpr Index kGemmRowsScratch = 64;
 
 // The entry points of one variant; KernelTable says what each does.
 #define VITRO_GEMM_ENTRY_POINTS                                                                                     \

@@ -13,15 +13,14 @@ struct Tuning {
   // A panel of B takes 32 KB, most of the first-level cache; the rows of A stream past it.
   static constexpr Index kDepth = 512;
   // Reading in place wins until the pages and cache sets that the rows touch run out. B 512 floats wide: even at m = 48, packed
-  // 81 against 78 GFLOP/s at m = 200; 2048 wide: 49 against 41 at m = 24. A: 1024 cubed went from 72 to 77, 512 cubed stayed;
-  // transposed, 1152 x 128 x 512 went from 57 to 78, 120 x 84 x 64 lost 7 %.
+  // 81 against 78 GFLOP/s at m = 200; 2048 wide: 49 against 41 at m = 24. A transposed: 1152 x 128 x 512 went from 57 to 78,
+  // 120 x 84 x 64 lost 7 %.
   static constexpr Index kPackFarBFrom = 24;
   static constexpr Index kPackNearBFrom = 128;
-  static constexpr Index kPackAFrom = 640;
   static constexpr Index kPackStridedAFrom = 128;
-  // A block of packed B takes 2 MB, of packed A half of one; twice and half of either changed nothing at 1024 and 2048 cubed.
+  // As for AVX-512: 1024 and 2048 cubed gained 1 % over 240 rows.
   static constexpr Index kColumnBlock = 1024;
-  static constexpr Index kRowBlock = 240;
+  static constexpr Index kRowBlock = 120;
 
   static void transpose(const Vec::Reg (&in)[8], Vec::Reg (&out)[8]) noexcept {
     __m256 pairs[8], quads[8];
@@ -48,6 +47,7 @@ struct Tuning {
 }  // namespace vitro::simd
 
 #include "gemm_body.inl"
+#include "gemm_rows.inl"
 
 namespace vitro::simd::avx2 {
 

@@ -12,18 +12,20 @@ struct Tuning {
   // 9 or 10 row pointers make GCC 12 keep the loop counter in memory: 400 x 16 x 3600 fell from 110 to 53 GFLOP/s.
   static constexpr int kVectors = 4;
   static constexpr int kRows[] = {0, 8, 8, 8, 6};
-  // A panel of B takes 128 KB of the second-level cache (1 to 2 MB where there is AVX-512), a row of A 2 KB of the first.
-  static constexpr Index kDepth = 512;
+  // A panel of B takes 288 KB of the second-level cache (1 to 2 MB where there is AVX-512), six rows of A half of the first.
+  // 1024 and 2048 cubed gained 2 % over 512, as C is read and written less often; 1152 is 3 * 3 * 128, the depth of a
+  // convolution's product.
+  static constexpr Index kDepth = 1152;
   // Reading in place wins until the pages and cache sets that the rows touch run out. B 512 floats wide: in place 164 against
-  // 124 GFLOP/s at m = 48 and even at m = 200; 2048 wide: 104 packed against 89 at m = 48. A: 1024 cubed gained 2 %, 512 cubed
-  // lost 2; transposed, 1024 cubed went from 77 to 136, one panel (n = 64) lost a tenth.
+  // 124 GFLOP/s at m = 48 and even at m = 200; 2048 wide: 104 packed against 89 at m = 48. A transposed:
+  // 1024 cubed went from 77 to 136, one panel (n = 64) lost a tenth.
   static constexpr Index kPackFarBFrom = 48;
   static constexpr Index kPackNearBFrom = 256;
-  static constexpr Index kPackAFrom = 640;
   static constexpr Index kPackStridedAFrom = 128;
-  // A block of packed B takes 2 MB, of packed A half of one; twice and half of either changed nothing at 1024 and 2048 cubed.
+  // A block of A takes half of the second-level cache beside a panel of B: 2048 cubed ran at 155.3, 155.2, 154.2 and 153.4
+  // GFLOP/s with 120, 180, 240 and 300 rows. A block of packed B is larger than that cache: its panels are prefetched.
   static constexpr Index kColumnBlock = 1024;
-  static constexpr Index kRowBlock = 240;
+  static constexpr Index kRowBlock = 120;
 
   // Four times four rows are interleaved within 128-bit lanes, then the lanes are brought to their places. The masked forms
   // with all lanes on are what Vec uses, too: the plain ones make GCC 12 warn.
@@ -59,6 +61,7 @@ struct Tuning {
 }  // namespace vitro::simd
 
 #include "gemm_body.inl"
+#include "gemm_rows.inl"
 
 namespace vitro::simd::avx512 {
 

@@ -15,9 +15,8 @@ struct Tuning {
   // As for AVX2, but a slower tile hides more of the misses: B 512 floats wide was even at m = 200.
   static constexpr Index kPackFarBFrom = 96;
   static constexpr Index kPackNearBFrom = 192;
-  static constexpr Index kPackAFrom = 640;
   static constexpr Index kPackStridedAFrom = 128;
-  // A block of packed B takes 2 MB, of packed A half of one; twice and half of either changed nothing at 1024 and 2048 cubed.
+  // Twice and half of either changed nothing at 1024 and 2048 cubed.
   static constexpr Index kColumnBlock = 1024;
   static constexpr Index kRowBlock = 240;
 
@@ -28,6 +27,7 @@ struct Tuning {
 }  // namespace vitro::simd
 
 #include "gemm_body.inl"
+#include "gemm_rows.inl"
 
 namespace vitro::simd::VITRO_BLOCKED {
 

@@ -9,21 +9,27 @@
 #define VITRO_UNROLL _Pragma("GCC unroll 16")
 #endif
 
+// Arrays of registers are arguments below: a call that is not inlined would put them in memory, at a third of the speed.
+#define VITRO_INLINE [[gnu::always_inline]] inline
+
 namespace vitro::simd {
 namespace {
 
 constexpr int kMaxRows = 10;    // of any tile: what the arrays of row pointers hold
 constexpr int kMaxVectors = 8;  // of columns in any tile
 
-// What a tile multiplies and where it puts the result. Row i of A is the segments a[i * segments + s], each of segment_length
-// elements a_stride apart; row p of B's column panel stands at b + p * b_stride.
+// What a tile multiplies and where it puts the result. Row i of A is `segments` segments, a[i * row_segments + s] + a_offset,
+// each of segment_length elements a_stride apart; row p of B's column panel stands at b + p * b_stride.
 struct Tile {
   const float* const* a = nullptr;
-  Index segments = 1, segment_length = 0, a_stride = 1;
+  Index row_segments = 1;  // pointers from one row to the next
+  Index segments = 1, segment_length = 0, a_stride = 1, a_offset = 0;
   const float* b = nullptr;
   Index b_stride = 0;
   Index b_panel = 0;                   // from one panel of B to the next, for a tile wider than a panel
   const Index* b_segments = nullptr;   // first row of B for each segment; null: the segments follow one another
+  std::uintptr_t ahead = 0;            // address of the share of the next panel that this tile brings near: its step p
+  std::uintptr_t ahead_step = 0;       // prefetches ahead + p * ahead_step (bytes); any address may be prefetched
   Vec::Mask b_last;                    // lanes of the last vector that B has
   Vec::Mask c_last;                    // and that C has
   Index column = 0;                    // of the rows below, where the tile begins
@@ -47,14 +53,14 @@ Vec::Reg load_vector(Vec::Mask last, const float* p) noexcept {
 }
 
 template <int vectors>
-void load_row(Vec::Reg (&row)[vectors], Vec::Mask last, const float* p) noexcept {
+VITRO_INLINE void load_row(Vec::Reg (&row)[vectors], Vec::Mask last, const float* p) noexcept {
   VITRO_UNROLL
   for (int j = 0; j < vectors - 1; ++j) row[j] = load_vector<false>(last, p + j * Vec::kWidth);
   row[vectors - 1] = load_vector<true>(last, p + (vectors - 1) * Vec::kWidth);
 }
 
 template <int vectors>
-void load_b_row(Vec::Reg (&row)[vectors], const Tile& tile, const float* p) noexcept {
+VITRO_INLINE void load_b_row(Vec::Reg (&row)[vectors], const Tile& tile, const float* p) noexcept {
   constexpr auto at = [](int j, Index panel) { return j / Tuning::kVectors * panel + j % Tuning::kVectors * Vec::kWidth; };
   VITRO_UNROLL
   for (int j = 0; j < vectors - 1; ++j) row[j] = load_vector<false>(tile.b_last, p + at(j, tile.b_panel));
@@ -62,7 +68,7 @@ void load_b_row(Vec::Reg (&row)[vectors], const Tile& tile, const float* p) noex
 }
 
 template <int vectors>
-void store_row(const Vec::Reg (&row)[vectors], Vec::Mask last, float* p) noexcept {
+VITRO_INLINE void store_row(const Vec::Reg (&row)[vectors], Vec::Mask last, float* p) noexcept {
   VITRO_UNROLL
   for (int j = 0; j < vectors - 1; ++j) Vec::store(p + j * Vec::kWidth, row[j]);
   float* end = p + (vectors - 1) * Vec::kWidth;
@@ -74,14 +80,14 @@ void store_row(const Vec::Reg (&row)[vectors], Vec::Mask last, float* p) noexcep
 }
 
 template <int vectors>
-void add_to_row(Vec::Reg (&row)[vectors], const Vec::Reg (&other)[vectors]) noexcept {
+VITRO_INLINE void add_to_row(Vec::Reg (&row)[vectors], const Vec::Reg (&other)[vectors]) noexcept {
   VITRO_UNROLL
   for (int j = 0; j < vectors; ++j) row[j] = Vec::add(row[j], other[j]);
 }
 
 // What comes after the chains: each step for all rows, so that the four questions are asked once a tile and not once a row.
 template <int rows, int vectors>
-void finish_tile(Vec::Reg (&chain)[rows][vectors], const Tile& tile) noexcept {
+VITRO_INLINE void finish_tile(Vec::Reg (&chain)[rows][vectors], const Tile& tile) noexcept {
   Vec::Reg other[vectors];
   if (tile.add) {
     VITRO_UNROLL
@@ -128,16 +134,22 @@ void multiply_tile(const Tile& tile) noexcept {
     VITRO_UNROLL
     for (int i = 0; i < rows; ++i) load_row(chain[i], tile.c_last, tile.from[i] + tile.column);
   }
+  [[maybe_unused]] std::uintptr_t ahead = tile.ahead;
   for (Index s = 0; s < tile.segments; ++s) {
     const float* a[rows];
     VITRO_UNROLL
-    for (int i = 0; i < rows; ++i) a[i] = tile.a[i * tile.segments + s];
+    for (int i = 0; i < rows; ++i) a[i] = tile.a[i * tile.row_segments + s];
     const Index first = tile.b_segments == nullptr ? s * tile.segment_length : tile.b_segments[s];
     const float* b = tile.b + first * tile.b_stride;
-    Index at = 0;
+    Index at = tile.a_offset;
     for (Index remaining = tile.segment_length; remaining > 0; --remaining) {
       Vec::Reg columns[vectors];
       load_b_row(columns, tile, b);
+      if constexpr (vectors == Tuning::kVectors && Vec::kWidth > 1) {
+        constexpr int kRead = 0, kSecondLevel = 2;
+        __builtin_prefetch(reinterpret_cast<const void*>(ahead), kRead, kSecondLevel);
+        ahead += tile.ahead_step;
+      }
       VITRO_UNROLL
       for (int i = 0; i < rows; ++i) {
         const Vec::Reg value = Vec::set1(a[i][at]);

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop nest of gemm_rows, written once over the vector vocabulary: blocks of k, panels of packed B, tiles of rows.
+//
+// Included after gemm_body.inl, whose panels and tiles it uses.
+
+namespace vitro::simd {
+namespace {
+
+// Segments [segment, segment + segments) of a product of rows, and of each only the elements [offset, offset + length).
+struct RowsBlock {
+  Index segment, segments, offset, length;
+  bool first, last;  // of the product
+};
+
+// The part of packed B that is needed after the panel at b: the block's next panel, or the first panel of the next block or of
+// the next product.
+const float* panel_after(const GemmRows& args, const RowsBlock& block, Index column, const Panel& panel,
+                         const float* b) noexcept {
+  if (column + panel.columns < args.n) return b + panel.width() * args.packed_k;
+  if (block.last || args.b_segments != nullptr) return args.packed_b;
+  const Index done = block.segment * args.segment_length + block.offset + block.segments * block.length;
+  return args.packed_b + done * smaller(kPanel, round_up(args.n, Vec::kWidth));
+}
+
+// The tiles of one panel, from `column` on, over one block of k. `chains`: null, or rows of kPanel floats that keep the chains
+// from block to block instead of C.
+void multiply_rows_panel(const GemmRows& args, const RowsBlock& block, Index column, const Panel& panel,
+                         float* chains) noexcept {
+  Tile tile;
+  tile.row_segments = args.segments;
+  tile.segments = block.segments;
+  tile.segment_length = block.length;
+  tile.a_stride = args.a_stride;
+  tile.a_offset = block.offset * args.a_stride;
+  const Index skipped = args.b_segments == nullptr ? block.segment * args.segment_length : 0;
+  tile.b = args.packed_b + column * args.packed_k + (skipped + block.offset) * panel.width();
+  tile.b_stride = panel.width();
+  tile.b_panel = kPanel * args.packed_k;
+  tile.b_segments = args.b_segments == nullptr ? nullptr : args.b_segments + block.segment;
+  tile.b_last = Vec::first(Vec::kWidth);
+  tile.c_last = panel.last;
+  tile.column = column;
+  tile.add = block.last && args.accumulate == Accumulate::add;
+  tile.relu = block.last && args.relu;
+  tile.bias = block.last && args.bias != nullptr ? args.bias + column : nullptr;
+  const bool starts = block.first && args.accumulate != Accumulate::chain;
+  const RowTiles tiles(args.rows, panel.tile_rows());
+  share_prefetch(tile, panel_after(args, block, column, panel, tile.b), panel.width(), tiles.count);
+  float* kept[kMaxRows];
+  Index row = 0;
+  for (Index t = 0; t < tiles.count; ++t) {
+    const Index height = tiles.height + (t < tiles.higher ? 1 : 0);
+    tile.a = args.a + row * args.segments + block.segment;
+    tile.to = args.c + row;
+    tile.from = starts ? nullptr : args.c + row;
+    tile.residual = block.last && args.residual != nullptr ? args.residual + row : nullptr;
+    if (chains != nullptr) {  // rows of kept and of C count columns from the same place
+      for (Index i = 0; i < height; ++i) kept[i] = chains + (row + i) * kPanel - column;
+      tile.from = starts ? nullptr : kept;
+      if (!block.last) tile.to = kept;
+    }
+    kTileFunctions.of[height][panel.vectors](tile);
+    advance_prefetch(tile);
+    row += height;
+  }
+}
+
+// Calls body(RowsBlock) for blocks of k of at most Tuning::kDepth: several whole segments, or a part of one.
+template <class Body>
+void for_each_rows_block(const GemmRows& args, bool cut, const Body& body) noexcept {
+  const Index k = args.segments * args.segment_length;
+  if (!cut || k <= Tuning::kDepth) {
+    body(RowsBlock{0, args.segments, 0, args.segment_length, true, true});
+  } else if (args.segment_length <= Tuning::kDepth) {
+    const Index step = even_share(args.segments, Tuning::kDepth / args.segment_length, 1);
+    for (Index s = 0; s < args.segments; s += step) {
+      const Index segments = smaller(step, args.segments - s);
+      body(RowsBlock{s, segments, 0, args.segment_length, s == 0, s + segments == args.segments});
+    }
+  } else {
+    const Index step = even_share(args.segment_length, Tuning::kDepth, 16);
+    for (Index s = 0; s < args.segments; ++s) {
+      for (Index t = 0; t < args.segment_length; t += step) {
+        const Index length = smaller(step, args.segment_length - t);
+        body(RowsBlock{s, 1, t, length, s == 0 && t == 0, s + 1 == args.segments && t + length == args.segment_length});
+      }
+    }
+  }
+}
+
+template <class Body>
+void for_each_rows_panel(const GemmRows& args, const Body& body) noexcept {
+  for (Index column = 0; column < args.n;) {
+    const Panel panel(args.n - column, args.rows);
+    body(column, panel);
+    column += panel.columns;
+  }
+}
+
+// The loop over k is the outer one: a block of A stays in the second-level cache while all of B passes. Accumulate::add may
+// touch C only once, and keeps its chains in scratch for one panel at a time.
+void body_gemm_rows(const GemmRows& args) noexcept {
+  if (args.rows == 0) return;
+  if (args.accumulate == Accumulate::add) {
+    for_each_rows_panel(args, [&](Index column, const Panel& panel) {
+      const bool narrow = panel.columns <= kPanel;
+      for_each_rows_block(args, args.scratch != nullptr && narrow, [&](const RowsBlock& block) {
+        multiply_rows_panel(args, block, column, panel, block.first && block.last ? nullptr : args.scratch);
+      });
+    });
+  } else {
+    for_each_rows_block(args, true, [&](const RowsBlock& block) {
+      for_each_rows_panel(args,
+                          [&](Index column, const Panel& panel) { multiply_rows_panel(args, block, column, panel, nullptr); });
+    });
+  }
+}
+
+}  // namespace
+}  // namespace vitro::simd
