@@ -9,6 +9,9 @@
 #include "../ops/linear.hpp"
 #include "../ops/softmax.hpp"
 
+#include <algorithm>
+#include <functional>
+
 namespace vitro {
 namespace {
 
@@ -65,6 +68,16 @@ Var broadcasting(ops::BinaryOp op, Var a, Var b) {
   const TensorId y = tape.make(ops::binary_shape({op}, a.shape(), b.shape()).value());
   tape.emit(N{a.id, b.id, y});
   return {&tape, y};
+}
+
+// `written` must lie apart from `other`. Only the tape knows addresses, so no shape rule can check this.
+void require_apart(const Tape& tape, Var written, Var other) {
+  const ConstTensorView a = tape.value(written), b = tape.value(other);
+  const std::less<const float*> before;
+  if (!before(a.data(), b.data() + b.elements()) || !before(b.data(), a.data() + a.elements())) return;
+  fail(ErrorCode::invalid_argument, "sgd_update: " + describe(written.id, tape.tensors()) +
+                                        " is written to and lies in the same " + "memory as " +
+                                        describe(other.id, tape.tensors()) + "; they must not overlap");
 }
 
 // x under another shape, for x of the same number of elements.
@@ -143,11 +156,15 @@ Var flatten(Var x) {
 Var permute(Var x, std::initializer_list<int> order) {
   Tape& tape = common_tape("permute", x);
   ops::PermuteAttrs attrs;
-  if (order.size() > attrs.order.size()) {
+  // Whether it is a permutation is the shape rule's to say; what does not fit its attributes must be said here.
+  const auto fits = [&](int axis) { return axis >= 0 && axis < x.shape().rank(); };
+  if (order.size() > attrs.order.size() || !std::all_of(order.begin(), order.end(), fits)) {
+    std::string axes;
+    for (int axis : order) axes += (axes.empty() ? "" : ", ") + std::to_string(axis);
     fail(ErrorCode::invalid_argument,
-         "permute: " + std::to_string(order.size()) + " axes given for shape " + to_string(x.shape()));
+         "permute: [" + axes + "] is no order of the " + std::to_string(x.shape().rank()) + " axes of " + to_string(x.shape()));
   }
-  for (int axis : order) attrs.order[attrs.rank++] = static_cast<std::uint8_t>(axis < 0 || axis > 255 ? 255 : axis);
+  for (int axis : order) attrs.order[attrs.rank++] = static_cast<std::uint8_t>(axis);
   const TensorId y = tape.make(ops::permute_shape(attrs, x.shape()).value());
   tape.emit(Permute{x.id, y, attrs});
   return {&tape, y};
@@ -155,6 +172,11 @@ Var permute(Var x, std::initializer_list<int> order) {
 
 void sgd_update(Var parameter, Var velocity, Var gradient, Var hyper) {
   Tape& tape = common_tape("sgd_update", parameter, velocity, gradient, hyper);
+  require_apart(tape, parameter, velocity);
+  for (const Var other : {gradient, hyper}) {
+    require_apart(tape, parameter, other);
+    require_apart(tape, velocity, other);
+  }
   tape.emit(SgdUpdate{parameter.id, velocity.id, gradient.id, hyper.id});
 }
 

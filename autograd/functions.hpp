@@ -59,8 +59,8 @@ Var flatten(Var x);
 // Axis i of the result is axis order[i] of x; a copy.
 Var permute(Var x, std::initializer_list<int> order);
 
-// In place: one step of SGD with momentum on `parameter` and `velocity`; hyper[3] = rate, momentum, weight decay, read when
-// run.
+// In place: one step of SGD with momentum on `parameter` and `velocity`, which come from Tape::parameter() or Tape::state() and
+// overlap neither each other nor the rest; hyper[3] = rate, momentum, weight decay, read when run.
 void sgd_update(Var parameter, Var velocity, Var gradient, Var hyper);
 
 }  // namespace vitro

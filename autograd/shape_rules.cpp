@@ -40,6 +40,16 @@ class Checker {
   // An optional tensor.
   Checker& expect_if(TensorId id, const Result<Shape>& shape) { return id == kNoTensor ? *this : expect(id, shape); }
 
+  // The tensor must be the caller's to write to: handed to Tape::parameter() or Tape::state(), and not an alias of such a one.
+  Checker& expect_writable(TensorId id, const char* what) {
+    if (status_ && tensors_[id].role != Role::parameter) {
+      status_ = Error(ErrorCode::invalid_argument, std::string(name_) + ": the " + what + " " + describe(id, tensors_) +
+                                                       " would be written to and must come from Tape::parameter() or "
+                                                       "Tape::state()");
+    }
+    return *this;
+  }
+
   Status done() const { return status_; }
 
  private:
@@ -221,6 +231,8 @@ Status SgdUpdate::check(const TensorTable& tensors) const {
       .expect_type(dp)
       .expect_type(hyper)
       .expect(p, ops::sgd_shape({}, c.shape(hyper), c.shape(dp), c.shape(v), c.shape(p)))
+      .expect_writable(p, "parameter")
+      .expect_writable(v, "velocity")
       .done();
 }
 

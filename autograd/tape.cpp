@@ -14,6 +14,11 @@ constexpr std::size_t kFirstChunkBytes = std::size_t{1} << 20;
 // Only steps write through bases, and only to outputs; inputs share the type to keep one table of bases.
 std::byte* base_address(const void* memory) noexcept { return static_cast<std::byte*>(const_cast<void*>(memory)); }
 
+void require_memory(const void* memory, const Shape& shape) {
+  if (memory != nullptr || shape.elements() == 0) return;
+  fail(ErrorCode::invalid_argument, "Tape: a view of shape " + to_string(shape) + " without memory (null) was given to it");
+}
+
 }  // namespace
 
 const Shape& Var::shape() const noexcept { return tape->tensors().shape(id); }
@@ -23,6 +28,7 @@ Tape::Tape(Backend& backend) : backend_(&backend) {}
 Tape::~Tape() = default;
 
 Var Tape::external(const void* memory, const Shape& shape, DType type, Role role, bool needs_gradient) {
+  require_memory(memory, shape);
   bases_.push_back(base_address(memory));
   const Place place{0, static_cast<std::uint32_t>(bases_.size() - 1)};
   return {this, tensors_.add({shape, place, type, role, needs_gradient})};
@@ -30,6 +36,7 @@ Var Tape::external(const void* memory, const Shape& shape, DType type, Role role
 
 Var Tape::input(ConstTensorView view, bool needs_gradient) {
   if (view.is_contiguous()) return external(view.data(), view.shape(), DType::f32, Role::input, needs_gradient);
+  require_memory(view.data(), view.shape());
   const TensorId id = make(view.shape());
   tensors_[id].role = Role::input;
   tensors_[id].needs_gradient = needs_gradient;

@@ -36,7 +36,8 @@ class Tape {
   Tape& operator=(const Tape&) = delete;
 
   // Memory handed to these stays the caller's and must stay where it is, unchanged by anything but the tape, until clear(). A
-  // view with other strides than dense ones is copied. Only what `needs_gradient` gets one.
+  // view with other strides than dense ones is copied; one without memory fails unless it has no elements. Only what
+  // `needs_gradient` gets one.
   Var input(ConstTensorView view, bool needs_gradient = false);
   Var input(LabelView view);
   // Read and, by optimizer nodes, written in place. Must be dense.

@@ -110,6 +110,57 @@ TEST_CASE("sgd_update reads its numbers when it runs and writes parameter and ve
   CHECK(values(p.view()) == std::vector<float>{0.625F, -2.25F});
 }
 
+TEST_CASE("sgd_update writes only to what was handed over for writing, and to nothing that it also reads") {
+  Context context;
+  Tape tape(context);
+  Tensor memory({6});
+  const Tensor g({2}), hyper({3});
+  const Var gradient = tape.input(g.view()), rates = tape.input(hyper.view());
+  const auto part = [&](Index begin) { return TensorView(memory.data() + begin, Shape({2})); };
+  const Var p = tape.parameter(part(0)), v = tape.state(part(2));
+  const auto message = [&](Var parameter, Var velocity, Var dp) {
+    return error_of([&] { sgd_update(parameter, velocity, dp, rates); }).message();
+  };
+  const Tensor constant({2});
+  CHECK_THAT(message(tape.input(constant.view()), v, gradient),
+             ContainsSubstring("parameter %") && ContainsSubstring("Tape::parameter()"));
+  CHECK_THAT(message(p, tape.input(constant.view()), gradient), ContainsSubstring("velocity %"));
+  CHECK_THAT(message(reshape(p, {2}), v, gradient), ContainsSubstring("parameter %"));
+  for (const Var& overlapping : {p, tape.state(part(0)), tape.state(part(1))}) {
+    CHECK_THAT(message(p, overlapping, gradient), ContainsSubstring("must not overlap"));
+    CHECK_THAT(message(p, v, overlapping), ContainsSubstring("must not overlap"));
+  }
+  CHECK_THAT(message(p, v, tape.input(ConstTensorView(memory.data() + 3, Shape({2})))), ContainsSubstring("must not overlap"));
+  CHECK(tape.nodes().size() == 1);  // the reshape
+  sgd_update(p, v, gradient, rates);
+  CHECK(tape.nodes().size() == 2);
+  Tensor none({0}), nothing({0});
+  sgd_update(tape.parameter(none), tape.state(nothing), tape.input(none.view()), rates);
+}
+
+TEST_CASE("A view without memory is refused unless it has no elements") {
+  Context context;
+  Tape tape(context);
+  const TensorView null(nullptr, Shape({2, 3}));
+  CHECK_THAT(error_of([&] { tape.input(null); }).message(), ContainsSubstring("[2, 3]") && ContainsSubstring("null"));
+  CHECK_THAT(error_of([&] { tape.input(null.permute({1, 0})); }).message(), ContainsSubstring("null"));
+  CHECK_THAT(error_of([&] { tape.parameter(null); }).message(), ContainsSubstring("null"));
+  CHECK_THAT(error_of([&] { tape.state(null); }).message(), ContainsSubstring("null"));
+  CHECK_THAT(error_of([&] { tape.input(LabelView(nullptr, Shape({2}))); }).message(), ContainsSubstring("null"));
+  CHECK(tape.input(TensorView(nullptr, Shape({0, 3}))).shape() == Shape({0, 3}));
+}
+
+TEST_CASE("permute shows the order that it refuses as it was given") {
+  Context context;
+  Tape tape(context);
+  const Tensor x({4, 3});
+  const Var xv = tape.input(x.view());
+  CHECK_THAT(error_of([&] { permute(xv, {1, -1}); }).message(), ContainsSubstring("[1, -1]") && ContainsSubstring("[4, 3]"));
+  CHECK_THAT(error_of([&] { permute(xv, {0, 300}); }).message(), ContainsSubstring("[0, 300]"));
+  CHECK_THAT(error_of([&] { permute(xv, {0, 1, 2, 3, 4, 5, 6}); }).message(), ContainsSubstring("[0, 1, 2, 3, 4, 5, 6]"));
+  CHECK_FALSE(error_of([&] { permute(xv, {1, 1}); }).message().empty());
+}
+
 TEST_CASE("Wrong use of a tape is an error that names what is wrong") {
   Context context;
   Tape tape(context);
