@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and writing whole files over POSIX descriptors: streams cannot flush to the disk and hide the reason of an error.
+// Whole files and folders over POSIX descriptors: streams cannot flush to the disk and hide the reason of an error.
 #include "file.hpp"
 
 #include "text.hpp"
@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <dirent.h>
 #include <fcntl.h>
+#include <string_view>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
@@ -91,16 +94,17 @@ bool file_exists(const std::string& path) noexcept {
 }
 
 Result<std::vector<std::byte>> read_file(const std::string& path, std::size_t max_bytes) {
-  Descriptor file(retried([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
+  // Without O_NONBLOCK opening a pipe would wait for a writer before anything can be said about it.
+  Descriptor file(retried([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
   struct stat info {};
   if (file.number() < 0 || ::fstat(file.number(), &info) != 0) return io_error("open", path);
-  std::size_t expected = 0;
-  if (S_ISREG(info.st_mode)) {
-    expected = static_cast<std::size_t>(info.st_size);
-    if (expected > max_bytes) return too_large(path, max_bytes);
+  if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+    return Error(ErrorCode::io, "cannot read " + quoted(path) + ": it is not a regular file");
   }
-  // The size is a hint: a file may grow or shrink while it is read, and a pipe has none. One byte more than expected shows the
-  // end.
+  const auto expected = S_ISREG(info.st_mode) ? static_cast<std::size_t>(info.st_size) : 0;
+  if (expected > max_bytes) return too_large(path, max_bytes);
+  // The size is a hint: a file may grow or shrink while it is read, and those in /proc have none. One byte more than expected
+  // shows the end; for a folder, read() gives the reason.
   std::vector<std::byte> bytes;
   std::size_t size = 0;
   for (;;) {
@@ -150,6 +154,44 @@ Status make_directories(const std::string& path) {
     }
     if (end == std::string::npos) return {};
   }
+}
+
+Status try_folder(const std::string& path) {
+  std::string name;
+  const Descriptor file(create_aside(path + "/", name));
+  if (file.number() < 0 || ::unlink(name.c_str()) != 0) return io_error("create a file in", path);
+  return {};
+}
+
+Result<std::vector<std::string>> list_folder(const std::string& path) {
+  DIR* folder = ::opendir(path.c_str());
+  if (folder == nullptr) return io_error("list", path);
+  std::vector<std::string> names;
+  for (;;) {
+    errno = 0;  // readdir() tells its end from an error by this alone
+    const dirent* entry = ::readdir(folder);
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  const int reason = errno;
+  ::closedir(folder);
+  errno = reason;
+  if (reason != 0) return io_error("list", path);
+  return names;
+}
+
+Status remove_file(const std::string& path) {
+  if (::unlink(path.c_str()) != 0) return io_error("remove", path);
+  return {};
+}
+
+FolderLock::FolderLock(const std::string& path) noexcept : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (descriptor_ >= 0) retried([&] { return ::flock(descriptor_, LOCK_EX); });
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 }  // namespace vitro

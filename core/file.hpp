@@ -17,8 +17,8 @@ namespace vitro {
 // may be there is taken for missing.
 bool file_exists(const std::string& path) noexcept;
 
-// All bytes of the file. A pipe or a device is read to its end. More than max_bytes: invalid_argument, found before anything is
-// allocated where the system knows the size. A folder is an error.
+// All bytes of the file. More than max_bytes: invalid_argument, found before anything is allocated where the system knows the
+// size. Whatever is no regular file is an error: a pipe without a writer or a terminal would be waited for without end.
 Result<std::vector<std::byte>> read_file(const std::string& path, std::size_t max_bytes);
 
 // Writes the bytes to a new file in the same folder, flushes it to the disk and renames it to `path`, which it replaces if it
@@ -28,5 +28,27 @@ Status write_file(const std::string& path, std::span<const std::byte> bytes);
 
 // Creates the folder and those above it that are missing. A folder that is already there is a success.
 Status make_directories(const std::string& path);
+
+// Makes an empty file in the folder and removes it: whether write_file() would find a place there, tried for real.
+Status try_folder(const std::string& path);
+
+// The names of everything in the folder, in no order, without "." and "..".
+Result<std::vector<std::string>> list_folder(const std::string& path);
+
+// Removes one file (or symbolic link). That it is not there is an error.
+Status remove_file(const std::string& path);
+
+// Keeps other programs and threads that do the same waiting until it is destroyed; the system releases what a killed program
+// held. Where the file system has no locks, does nothing.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& path) noexcept;
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int descriptor_;
+};
 
 }  // namespace vitro

@@ -49,11 +49,12 @@ class Model {
   // The same, but returns every layer's output, in order; the last is the network's.
   std::vector<Var> forward_layers(Var x, std::span<const Var> parameters) const;
 
-  // Writes folder/model.json (for people: structure, shapes, hash of the weights) and folder/weights.bin (tensor_file.hpp);
-  // makes the folder if needed. Each file is written aside and renamed. Errors: io.
+  // Writes folder/model.json (for people: structure, shapes, hash of the weights) and the weights beside it (tensor_file.hpp),
+  // whose name model.json gives; makes the folder if needed. Replaces at one stroke what was saved there, a training's state
+  // included: whatever interrupts it, the folder holds the old model or the new one. Errors: io.
   Status try_save(const std::string& folder) const;
-  // Reads them back; the structure and every shape and the hash must agree. Errors: io, format, corrupt, shape_mismatch; they
-  // name the file and what would be right.
+  // Reads them back; the structure, every shape and every bit must agree. Errors: io, format, unsupported (saved by another
+  // version), corrupt, shape_mismatch; they name the file and what would be right.
   static Result<Model> try_load(const std::string& folder);
 #if defined(__cpp_exceptions)
   void save(const std::string& folder) const { try_save(folder).value(); }

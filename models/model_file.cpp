@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing and reading model.json and weights.bin.
+// Writing and reading model.json, and joining it with the weights that it names.
 #include "model_file.hpp"
 
-#include "../core/file.hpp"
 #include "../core/text.hpp"
 #include "json_reader.hpp"
+#include "sealed_json.hpp"
+#include "sha256.hpp"
 
 #include <array>
 
@@ -12,13 +13,29 @@ namespace vitro {
 namespace {
 
 constexpr std::string_view kFormat = "vitro-model";
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kVersion = 2;
 constexpr std::int64_t kMaxAttribute = 65535;  // attributes are stored in 16 bits
 constexpr std::int64_t kMaxOutputs = 1 << 24;  // of one layer; more is taken for a damaged file
-constexpr std::size_t kMaxWeightsBytes = std::size_t{1} << 36;
 constexpr std::array<std::string_view, 7> kTypes = {"conv2d",         "linear",  "relu", "max_pool2d",
                                                     "average_pool2d", "flatten", "add"};
 constexpr std::array<std::string_view, 3> kDivisors = {"valid", "padded", "window"};
+constexpr std::size_t kTagDigits = 16;  // of the hash, in a file's name
+
+struct KindName {
+  std::string_view stem, extension;
+};
+constexpr std::array<KindName, 3> kKinds = {{{"weights", ".bin"}, {"optimizer", ".bin"}, {"training", ".json"}}};
+
+const KindName& name_of(FileKind kind) noexcept { return kKinds[static_cast<std::size_t>(kind)]; }
+
+bool is_lower_hex(std::string_view text) noexcept {
+  return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+std::string file_name(FileKind kind, std::string_view sha256) {
+  const KindName& name = name_of(kind);
+  return std::string(name.stem).append(".").append(sha256.substr(0, kTagDigits)).append(name.extension);
+}
 
 template <class... T>
 Json numbers(T... values) {
@@ -180,58 +197,115 @@ Status check_parameters(const Model& model, const JsonReader& list) {
   return {};
 }
 
-}  // namespace
-
-std::string join_path(const std::string& folder, std::string_view file) {
-  std::string path = folder.empty() ? "." : folder;
-  if (path.back() != '/') path += '/';
-  return path.append(file);
+// The model that the document describes, its weights (at most max_parameters floats) not yet read.
+Result<Model> empty_model(const JsonReader& reader, const std::string& origin, Index max_parameters) {
+  std::string name;
+  Shape input;
+  Index count = 0;
+  JsonTaker t;
+  t.take(reader["name"].string(), name);
+  t.take(reader["input"].shape(), input);
+  t.take(reader["layers"].size(), count);
+  std::vector<Layer> layers;
+  for (Index i = 0; i < count && t.ok(); ++i) t.take(LayerReader(reader["layers"][i]).read(), layers.emplace_back());
+  if (!t.ok()) return t.status().error();
+  Result<Model> model = Model::try_make_empty(std::move(name), input, std::move(layers), max_parameters);
+  if (!model) return Error(model.error().code(), quoted(origin) + ": " + model.error().message());
+  if (Status status = check_parameters(model.value(), reader["parameters"]); !status) return std::move(status).error();
+  const Index parameters = model.value().parameter_count();
+  if (Result<std::int64_t> told = reader["parameter_count"].integer(0, PTRDIFF_MAX); !told || told.value() != parameters) {
+    if (!told) return std::move(told).error();
+    return reader["parameter_count"].error("must be " + std::to_string(parameters) + ", as the layers say");
+  }
+  return model;
 }
 
-Json model_to_json(const Model& model) {
+Json file_json(const FileReference& file) { return Json::object({{"file", file.file}, {"sha256", file.sha256}}); }
+
+// A name that is not made of the hash is refused, so that no document can send its reader to a file elsewhere.
+Result<FileReference> read_file_reference(const JsonReader& reader, FileKind kind) {
+  if (Status status = reader.only({"file", "sha256"}); !status) return std::move(status).error();
+  FileReference reference;
+  JsonTaker t;
+  t.take(reader["sha256"].string(), reference.sha256);
+  t.take(reader["file"].string(), reference.file);
+  if (!t.ok()) return t.status().error();
+  if (reference.sha256.size() != 64 || !is_lower_hex(reference.sha256)) {
+    return reader["sha256"].error("must be 64 lower-case hexadecimal digits, found " + quoted(reference.sha256, 80));
+  }
+  if (const std::string expected = file_name(kind, reference.sha256); reference.file != expected) {
+    return reader["file"].error("must be " + quoted(expected) + ", which is made of the sha256, found " +
+                                quoted(reference.file, 80));
+  }
+  return reference;
+}
+
+}  // namespace
+
+FileReference reference_to(FileKind kind, std::span<const std::byte> bytes) {
+  std::string hash = to_hex(sha256(bytes));
+  std::string name = file_name(kind, hash);
+  return {std::move(name), std::move(hash)};
+}
+
+bool is_saved_file(std::string_view name) noexcept {
+  for (const KindName& kind : kKinds) {
+    if (name.size() != kind.stem.size() + 1 + kTagDigits + kind.extension.size()) continue;
+    if (name.starts_with(kind.stem) && name[kind.stem.size()] == '.' && name.ends_with(kind.extension) &&
+        is_lower_hex(name.substr(kind.stem.size() + 1, kTagDigits))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+Status check_contents(const FileReference& reference, std::span<const std::byte> bytes, const std::string& origin) {
+  const std::string actual = to_hex(sha256(bytes));
+  if (actual == reference.sha256) return {};
+  return Error(ErrorCode::corrupt, quoted(origin) + ": has the sha256 " + actual + ", but " + kModelFile + " names a " +
+                                       reference.file + " with " + reference.sha256 + ": the two files do not belong together");
+}
+
+std::string model_to_json(const Model& model, const SavedFiles& files) {
   Json layers = Json::array();
   for (const Layer& layer : model.layers()) layers.push(layer_json(layer));
   Json parameters = Json::array();
   for (const Parameter& parameter : model.parameters()) {
     parameters.push(Json::object({{"name", parameter.name}, {"shape", shape_json(parameter.value.shape())}}));
   }
-  return Json::object({{"format", kFormat},
-                       {"version", kVersion},
-                       {"name", model.name()},
-                       {"input", shape_json(model.input_shape())},
-                       {"layers", std::move(layers)},
-                       {"parameters", std::move(parameters)},
-                       {"parameter_count", model.parameter_count()},
-                       {"weights", Json::object({{"file", kWeightsFile}, {"sha256", model.weights_sha256()}})}});
+  Json json = Json::object({{"format", kFormat},
+                            {"version", kVersion},
+                            {"name", model.name()},
+                            {"input", shape_json(model.input_shape())},
+                            {"layers", std::move(layers)},
+                            {"parameters", std::move(parameters)},
+                            {"parameter_count", model.parameter_count()},
+                            {"weights_sha256", model.weights_sha256()},
+                            {"weights", file_json(files.weights)}});
+  if (files.training) {
+    json.set("training", file_json(files.training->training));
+    json.set("optimizer", file_json(files.training->optimizer));
+  }
+  return seal_json(json);
 }
 
-Result<Model> model_from_json(const Json& document, const std::string& origin, Index max_parameters, std::string& sha256) {
-  const JsonReader reader(document, origin);
-  if (Result<std::size_t> format = reader["format"].choice(std::array{kFormat}); !format) return std::move(format).error();
-  if (Result<std::int64_t> version = reader["version"].integer(kVersion, kVersion); !version) return std::move(version).error();
-  if (Status status = reader.only({"format", "version", "name", "input", "layers", "parameters", "parameter_count", "weights"});
-      !status) {
-    return std::move(status).error();
+Result<ModelDocument> read_model_json(std::string_view text, std::string origin) {
+  Result<Json> json = open_sealed_json(text, origin, kFormat, kVersion);
+  if (!json) return std::move(json).error();
+  ModelDocument document{std::move(json).value(), std::move(origin), {}};
+  const JsonReader reader(document.json, document.origin);
+  JsonTaker t;
+  t.check(reader.only({"format", "version", "name", "input", "layers", "parameters", "parameter_count", "weights_sha256",
+                       "weights", "training", "optimizer"}));
+  t.take(read_file_reference(reader["weights"], FileKind::weights), document.files.weights);
+  if (t.ok() && (reader.has("training") || reader.has("optimizer"))) {
+    TrainingFiles files;
+    t.take(read_file_reference(reader["training"], FileKind::training), files.training);
+    t.take(read_file_reference(reader["optimizer"], FileKind::optimizer), files.optimizer);
+    document.files.training = std::move(files);
   }
-  Result<std::string> name = reader["name"].string();
-  if (!name) return std::move(name).error();
-  Result<Shape> input = reader["input"].shape();
-  if (!input) return std::move(input).error();
-  Result<Index> count = reader["layers"].size();
-  if (!count) return std::move(count).error();
-  std::vector<Layer> layers;
-  for (Index i = 0; i < count.value(); ++i) {
-    Result<Layer> layer = LayerReader(reader["layers"][i]).read();
-    if (!layer) return std::move(layer).error();
-    layers.push_back(std::move(layer).value());
-  }
-  Result<Model> model = Model::try_make_empty(std::move(name).value(), input.value(), std::move(layers), max_parameters);
-  if (!model) return Error(model.error().code(), quoted(origin) + ": " + model.error().message());
-  if (Status status = check_parameters(model.value(), reader["parameters"]); !status) return std::move(status).error();
-  Result<std::string> hash = reader["weights"]["sha256"].string();
-  if (!hash) return std::move(hash).error();
-  sha256 = std::move(hash).value();
-  return model;
+  if (!t.ok()) return t.status().error();
+  return document;
 }
 
 std::vector<NamedTensorView> named_views(std::span<const Parameter> parameters) {
@@ -257,44 +331,25 @@ Status assign_tensors(std::vector<NamedTensor> tensors, const std::string& origi
   return {};
 }
 
-Result<Model> decode_model(std::string_view model_json, const std::string& origin_json, std::span<const std::byte> weights,
+Result<Model> decode_model(const ModelDocument& document, std::span<const std::byte> weights,
                            const std::string& origin_weights) {
-  Result<Json> document = Json::parse(model_json, origin_json);
-  if (!document) return std::move(document).error();
   Result<std::vector<NamedTensor>> tensors = decode_tensor_file(weights, origin_weights);
   if (!tensors) return std::move(tensors).error();
-  const auto max_parameters = static_cast<Index>(weights.size() / sizeof(float));
-  std::string sha256;
-  Result<Model> model = model_from_json(document.value(), origin_json, max_parameters, sha256);
+  const JsonReader reader(document.json, document.origin);
+  Result<Model> model = empty_model(reader, document.origin, static_cast<Index>(weights.size() / sizeof(float)));
   if (!model) return model;
   if (Status status = assign_tensors(std::move(tensors).value(), origin_weights, model.value().parameters()); !status) {
     return std::move(status).error();
   }
-  if (const std::string actual = model.value().weights_sha256(); actual != sha256) {
-    return Error(ErrorCode::corrupt, quoted(origin_json) + ": weights.sha256 is " + quoted(sha256, 80) +
-                                         ", but the weights in " + quoted(origin_weights) + " have " + actual +
-                                         ": the two files do not belong together");
+  if (Status status = check_contents(document.files.weights, weights, origin_weights); !status)
+    return std::move(status).error();
+  const Result<std::string> hash = reader["weights_sha256"].string();
+  if (!hash) return hash.error();
+  if (hash.value() != model.value().weights_sha256()) {
+    return reader["weights_sha256"].error("must be " + model.value().weights_sha256() + ", the hash of the weights in " +
+                                          quoted(origin_weights));
   }
   return model;
-}
-
-Status Model::try_save(const std::string& folder) const {
-  if (Status status = make_directories(folder); !status) return status;
-  // The weights first: a model.json without its weights would be the worse half.
-  if (Status status = write_tensor_file(join_path(folder, kWeightsFile), named_views(parameters_)); !status) return status;
-  const std::string text = model_to_json(*this).dump() + "\n";
-  return write_file(join_path(folder, kModelFile), std::as_bytes(std::span(text)));
-}
-
-Result<Model> Model::try_load(const std::string& folder) {
-  const std::string json_path = join_path(folder, kModelFile);
-  const std::string weights_path = join_path(folder, kWeightsFile);
-  Result<std::vector<std::byte>> text = read_file(json_path, Json::kMaxBytes);
-  if (!text) return std::move(text).error();
-  Result<std::vector<std::byte>> weights = read_file(weights_path, kMaxWeightsBytes);
-  if (!weights) return std::move(weights).error();
-  return decode_model({reinterpret_cast<const char*>(text.value().data()), text.value().size()}, json_path, weights.value(),
-                      weights_path);
 }
 
 }  // namespace vitro

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor files ("weights.bin"): named float tensors, the same bytes from every machine, checked to the last bit when read.
+// Tensor files ("weights.*.bin"): named float tensors, the same bytes from every machine, checked to the last bit when read.
 //
 // Format, version 1. Integers are unsigned and little-endian; floats are IEEE 754 binary32, little-endian.
 //   offset  bytes

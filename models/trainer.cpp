@@ -132,8 +132,24 @@ Status Trainer::check_finite(float loss, std::span<const Var> layers, std::span<
                message + ". The weights are those before this step; a lower learning rate usually helps");
 }
 
+Status Trainer::check_state() const {
+  const auto check = [](const std::vector<Parameter>& tensors, const char* what) -> Status {
+    for (const auto& [name, value] : tensors) {
+      const Index element = first_non_finite(value);
+      if (element < 0) continue;
+      return Error(ErrorCode::non_finite, std::string("training: the last update made the ") + what + " " + name +
+                                              " infinite or NaN (element " + std::to_string(element) +
+                                              "); a lower learning rate usually helps");
+    }
+    return {};
+  };
+  if (Status status = check(model_.parameters(), "parameter"); !status) return status;
+  return check(state_.velocity, "velocity of");
+}
+
 Status Trainer::try_restore(TrainState state) {
-  if (state.epoch < 0 || state.epoch > options_.epochs || state.step < 0 || state.step >= sampler_.steps()) {
+  const bool past_end = state.epoch > options_.epochs || (state.epoch == options_.epochs && state.step > 0);
+  if (state.epoch < 0 || past_end || state.step < 0 || state.step >= sampler_.steps()) {
     return Error(ErrorCode::invalid_argument, "training: cannot go on at epoch " + std::to_string(state.epoch) + ", step " +
                                                   std::to_string(state.step) + " of " + std::to_string(options_.epochs) +
                                                   " epochs of " + std::to_string(sampler_.steps()) + " steps");

@@ -58,6 +58,10 @@ class Trainer {
   std::size_t record_bytes() const noexcept { return tape_.record_bytes(); }
   std::size_t arena_bytes() const noexcept { return tape_.arena_bytes(); }
 
+  // Whether weights and velocities are finite, to be asked before they are saved: an update that overflows shows in the next
+  // step's numbers only. The error, non_finite, names the first parameter that is not.
+  Status check_state() const;
+
   // Goes on from a state that was saved. Errors: a position outside the training, velocities that are not the model's.
   Status try_restore(TrainState state);
 

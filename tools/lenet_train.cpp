@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // lenet_train: trains LeNet-5 on MNIST idx files, saves it, goes on with it, evaluates it.
-#include "../core/file.hpp"
 #include "../core/text.hpp"
 #include "../models/lenet.hpp"
+#include "interrupt.hpp"
+#include "outputs.hpp"
 #include "progress.hpp"
 #include "report.hpp"
 #include "train_options.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -16,12 +19,7 @@
 namespace vitro::tools {
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;
-
-extern "C" void on_interrupt(int signal) {
-  interrupted = 1;
-  std::signal(signal, SIG_DFL);  // a second one ends the program at once
-}
+constexpr Index kQuickTest = 256;  // images to look at where a whole evaluation would take too long
 
 struct DataChoice {
   std::string folder;
@@ -53,29 +51,17 @@ class Run {
           "lenet_train: NOTE: no MNIST found; using the small Fashion-MNIST sample in data/sample. Its accuracy says little.\n",
           stderr);
     }
-    check_outputs();
     if (command_.eval) return evaluate_only();
     prepare();
+    check_outputs(command_);
     if (!command_.quiet) print_setup();
     return train();
   }
 
  private:
-  // Where results will go is tried now, so that nothing is lost at the end of a long training.
-  void check_outputs() const {
-    if (!command_.save.empty()) make_directories(command_.save).value();
-    if (command_.report.empty()) return;
-    const std::filesystem::path path(command_.report);
-    const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-    std::error_code ignored;
-    if (!std::filesystem::is_directory(folder, ignored) || std::filesystem::is_directory(path, ignored)) {
-      fail(ErrorCode::io,
-           "--report: cannot write " + vitro::quoted(command_.report) + ": it must name a file in a folder that exists");
-    }
-  }
-
   int evaluate_only() {
     const Model model = Model::load(command_.load);
+    check_outputs(command_);
     const Evaluation test = evaluate(context_, model, data_.test);
     Report report = make_report(model);
     report.options = nullptr;
@@ -85,38 +71,63 @@ class Run {
 
   // The model and the trainer: new, from weights, or from a training that was saved.
   void prepare() {
+    if (command_.limit) limit_ = std::min(*command_.limit, data_.train.size());
+    std::optional<Training> saved;
+    if (!command_.load.empty()) {
+      model_ = std::make_unique<Model>(Model::load(command_.load));
+      if (!command_.restart) saved = load_training();
+    }
     TrainOptions options;
-    Training saved;
-    const bool resumes = !command_.load.empty() && has_training(command_.load);
-    if (!command_.load.empty()) model_ = std::make_unique<Model>(Model::load(command_.load));
-    if (resumes) {
-      saved = try_load_training(command_.load, *model_).value();
-      options = saved.options;
-      same_as_saved("--batch", command_.batch, options.batch);
-      same_as_saved("--seed", command_.seed, options.seed);
-      same_as_saved("--recipe", command_.recipe, options.recipe.name);
-      same_as_saved("--limit", command_.limit, saved.samples);
-      limit_ = saved.samples;
+    if (saved) {
+      options = saved->options;
+      check_against(*saved);
+      limit_ = saved->samples;
     } else {
       options.batch = command_.batch.value_or(options.batch);
       options.seed = command_.seed.value_or(options.seed);
       options.recipe = try_recipe(command_.recipe.value_or("default")).value();
-      limit_ = command_.limit;
     }
     options.epochs = command_.epochs.value_or(options.epochs);
     if (!model_) model_ = std::make_unique<Model>(models::lenet5(options.seed));
     if (limit_ && *limit_ < data_.train.size()) data_.train = first_images(data_.train, *limit_);
-    if (resumes && data_.train.size() != saved.samples) {
-      fail(ErrorCode::invalid_argument, "--load: the training in " + vitro::quoted(command_.load) + " runs over " +
-                                            std::to_string(saved.samples) + " images; " + vitro::quoted(data_folder_) +
-                                            " has " + std::to_string(data_.train.size()));
-    }
+    if (saved || !command_.save.empty()) data_xxh64_ = data_xxh64(data_.train);
+    if (saved) check_data(*saved);
     trainer_ = Trainer::try_make(context_, *model_, data_.train, options).value();
-    if (resumes) {
-      trainer_->try_restore(std::move(saved.state)).value();
-      history_ = std::move(saved.history);
+    if (saved) {
+      trainer_->try_restore(std::move(saved->state)).value();
+      history_ = std::move(saved->history);
       resumed_ = true;
     }
+  }
+
+  std::optional<Training> load_training() const {
+    Result<std::optional<Training>> training = try_load_training(command_.load, *model_);
+    if (training) return std::move(training).value();
+    fail(training.error().code(), training.error().message() + ". --restart starts a new training from the weights");
+  }
+
+  // Whether the command line agrees with the training that it goes on with.
+  void check_against(const Training& saved) const {
+    try_recipe(saved.options.recipe.name).value();
+    same_as_saved("--batch", command_.batch, saved.options.batch);
+    same_as_saved("--seed", command_.seed, saved.options.seed);
+    same_as_saved("--recipe", command_.recipe, saved.options.recipe.name);
+    if (command_.limit) same_as_saved("--limit", limit_, saved.samples);
+    const Index least = std::max<Index>(saved.state.epoch + (saved.state.step > 0 ? 1 : 0), 1);
+    if (command_.epochs.value_or(least) >= least) return;
+    fail(ErrorCode::invalid_argument, "--epochs " + std::to_string(*command_.epochs) + ": the training in " +
+                                          vitro::quoted(command_.load) + " has reached epoch " + std::to_string(least) +
+                                          "; the smallest number allowed is " + std::to_string(least));
+  }
+
+  void check_data(const Training& saved) const {
+    if (data_.train.size() == saved.samples && data_xxh64_ == saved.data_xxh64) return;
+    const auto text = [](Index images, const std::string& hash) { return std::to_string(images) + " with xxh64 " + hash; };
+    fail(ErrorCode::invalid_argument, "--load: the training in " + vitro::quoted(command_.load) +
+                                          " runs over other images or labels (" + text(saved.samples, saved.data_xxh64) +
+                                          ") than those in " + vitro::quoted(data_folder_) + " (" +
+                                          text(data_.train.size(), data_xxh64_) +
+                                          "); go on with its data, or use --restart to start a new training from its weights");
   }
 
   template <class T>
@@ -131,8 +142,8 @@ class Run {
     };
     fail(ErrorCode::invalid_argument,
          std::string(option) + " " + text(*given) + ": the training in " + vitro::quoted(command_.load) + " runs with " +
-             text(saved) + "; leave the option out to go on with it, or remove " +
-             vitro::quoted(command_.load + "/" + kTrainingFile) + " to start a new training from its weights");
+             text(saved) +
+             "; leave the option out to go on with it, or use --restart to start a new training from its weights");
   }
 
   void print_setup() const {
@@ -154,24 +165,26 @@ class Run {
     const TrainState& state = trainer_->state();
     Progress progress(Progress::style_for(command_.quiet), trainer_->options().epochs, images,
                       state.epoch * images + state.totals.samples);
-    std::signal(SIGINT, on_interrupt);
-    std::signal(SIGTERM, on_interrupt);
+    catch_interrupts();
     Evaluation test;
     bool evaluated = false;
-    while (!trainer_->finished() && interrupted == 0) {
+    while (!trainer_->finished() && !interrupted()) {
       const Clock::time_point start = Clock::now();
       if (!train_epoch(progress)) break;
       test = evaluate(context_, *model_, data_.test);
       evaluated = true;
       const EpochTotals& totals = trainer_->last_epoch();
       history_.push_back({totals.loss(), totals.accuracy(), test.accuracy(), seconds_since(start)});
+      save(test, progress);  // before anything is printed, which may be what goes wrong
       progress.epoch(state.epoch - 1, history_.back());
-      save();
+      if (command_.save.empty() && command_.report.empty() && !standard_output_is_whole()) return kSuccess;  // all in vain
     }
     progress.end_line();
-    const bool stopped = interrupted != 0 && !trainer_->finished();
-    if (stopped) save();
+    const bool stopped = interrupted() && !trainer_->finished();
+    // Whoever interrupts does not want to wait: the rest of the test images comes after the save.
+    if (stopped) save(evaluate(context_, *model_, first_images(data_.test, kQuickTest)), progress);
     if (!evaluated || stopped) test = evaluate(context_, *model_, data_.test);
+    if (!evaluated && !stopped) save(test, progress);
     Report report = make_report(*model_);
     report.interrupted = stopped;
     const int code = finish(report, test);
@@ -181,8 +194,9 @@ class Run {
   // False if interrupted before the epoch's end.
   bool train_epoch(Progress& progress) {
     const Index epoch = trainer_->state().epoch;
+    progress.begin_training();
     while (trainer_->state().epoch == epoch) {
-      if (interrupted != 0) return false;
+      if (interrupted()) return false;
       if (Status status = trainer_->try_step(); !status) {
         progress.end_line();
         status.value();
@@ -191,13 +205,25 @@ class Run {
       const EpochTotals& totals = ended ? trainer_->last_epoch() : trainer_->state().totals;
       progress.step(epoch, totals.samples, totals);
     }
+    progress.end_training();
     return true;
   }
 
-  void save() const {
-    if (command_.save.empty()) return;
-    model_->try_save(command_.save).value();
-    try_save_training(command_.save, *model_, {trainer_->options(), data_.train.size(), trainer_->state(), history_}).value();
+  // What diverged in the last step, after its gradients were found finite, must not replace a state that was good.
+  void save(const Evaluation& test, Progress& progress) const {
+    Status status = trainer_->check_state();
+    if (status && !std::isfinite(test.loss)) {
+      status = Error(ErrorCode::non_finite,
+                     "training diverged: the loss on the test images is infinite or NaN; a lower "
+                     "learning rate usually helps");
+    }
+    if (status && !command_.save.empty()) {
+      const WriteInPeace peace;
+      status = try_save_training(command_.save, *model_,
+                                 {trainer_->options(), data_.train.size(), data_xxh64_, trainer_->state(), history_});
+    }
+    if (!status) progress.end_line();
+    status.value();
   }
 
   int say_stopped() const {
@@ -233,7 +259,9 @@ class Run {
       std::printf("Weights: sha256 %s\n", report.weights_sha256.c_str());
     }
     std::printf("Test accuracy: %.2f %% (%td of %td)\n", 100.0 * test.accuracy(), test.correct, test.samples);
-    if (!command_.report.empty()) write_report(command_.report, report, test).value();
+    if (command_.report.empty()) return kSuccess;
+    const WriteInPeace peace;
+    write_report(command_.report, report, test).value();
     return kSuccess;
   }
 
@@ -242,6 +270,7 @@ class Run {
   Context context_;
   MnistData data_;
   std::string data_folder_;
+  std::string data_xxh64_;  // of the training images in use; empty where nobody will ask
   std::optional<Index> limit_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Trainer> trainer_;
@@ -249,20 +278,29 @@ class Run {
   bool resumed_ = false;
 };
 
+int run(int argc, char** argv) {
+  const Parsed parsed = parse_command_line(argc, argv);
+  if (parsed.exit_code) return *parsed.exit_code;
+  try {
+    return Run(parsed.command).execute();
+  } catch (const Error& error) {
+    std::fprintf(stderr, "lenet_train: %s\n", error.what());
+    return error.code() == ErrorCode::non_finite ? kNotFinite : kFailure;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "lenet_train: %s\n", error.what());
+    return kFailure;
+  }
+}
+
 }  // namespace
 }  // namespace vitro::tools
 
 int main(int argc, char** argv) {
-  using namespace vitro;
-  const tools::Parsed parsed = tools::parse_command_line(argc, argv);
-  if (parsed.exit_code) return *parsed.exit_code;
-  try {
-    return tools::Run(parsed.command).execute();
-  } catch (const Error& error) {
-    std::fprintf(stderr, "lenet_train: %s\n", error.what());
-    return error.code() == ErrorCode::non_finite ? tools::kNotFinite : tools::kFailure;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "lenet_train: %s\n", error.what());
-    return tools::kFailure;
-  }
+  using namespace vitro::tools;
+  // A reader that goes away (head, a pager) must not end a training: nothing would be saved.
+  std::signal(SIGPIPE, SIG_IGN);
+  const int code = run(argc, argv);
+  if (code != kSuccess || standard_output_is_whole()) return code;
+  std::fputs("lenet_train: not everything could be written to standard output\n", stderr);
+  return kFailure;
 }

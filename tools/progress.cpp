@@ -44,7 +44,14 @@ Progress::Style Progress::style_for(bool quiet) {
 }
 
 Progress::Progress(Style style, Index epochs, Index images_per_epoch, Index first_image)
-    : style_(style), epochs_(epochs), images_per_epoch_(images_per_epoch), first_image_(first_image) {}
+    : style_(style),
+      epochs_(epochs),
+      images_per_epoch_(images_per_epoch),
+      first_image_(first_image),
+      epoch_begin_(first_image) {}
+
+void Progress::begin_training() { training_since_ = Clock::now(); }
+void Progress::end_training() { epoch_seconds_ = seconds_since(training_since_); }
 
 void Progress::step(Index epoch, Index done, const EpochTotals& totals) {
   if (style_ != Style::bar) return;
@@ -52,8 +59,9 @@ void Progress::step(Index epoch, Index done, const EpochTotals& totals) {
   if (now - drawn_ < std::chrono::milliseconds(100) && done < images_per_epoch_) return;
   drawn_ = now;
   const Index trained = epoch * images_per_epoch_ + done;
-  const double rate = static_cast<double>(trained - first_image_) / std::max(seconds_since(start_), 1e-9);
-  const double left = static_cast<double>(epochs_ * images_per_epoch_ - trained) / std::max(rate, 1e-9);
+  const double rate = static_cast<double>(trained - epoch_begin_) / std::max(seconds_since(training_since_), 1e-9);
+  const double all_in_all = seconds_since(start_) / static_cast<double>(std::max<Index>(trained - first_image_, 1));
+  const double left = static_cast<double>(epochs_ * images_per_epoch_ - trained) * all_in_all;
   const double share = static_cast<double>(done) / static_cast<double>(images_per_epoch_);
   const std::string head = format("epoch %*td/%td ", static_cast<int>(std::to_string(epochs_).size()), epoch + 1, epochs_);
   const std::string tail =
@@ -70,10 +78,11 @@ void Progress::epoch(Index epoch, const EpochRecord& record) {
   if (style_ == Style::none) return;
   if (style_ == Style::bar) std::fputs("\r\x1b[K", stdout);
   open_line_ = false;
+  const Index trained = (epoch + 1) * images_per_epoch_ - epoch_begin_;
+  epoch_begin_ += trained;
   std::printf("epoch %*td/%td  loss %.4f  train %6.2f %%  test %6.2f %%  %.1f s  %.0f images/s\n",
               static_cast<int>(std::to_string(epochs_).size()), epoch + 1, epochs_, record.loss, 100.0 * record.train_accuracy,
-              100.0 * record.test_accuracy, record.seconds,
-              static_cast<double>(images_per_epoch_) / std::max(record.seconds, 1e-9));
+              100.0 * record.test_accuracy, record.seconds, static_cast<double>(trained) / std::max(epoch_seconds_, 1e-9));
   std::fflush(stdout);
 }
 

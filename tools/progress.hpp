@@ -25,6 +25,10 @@ class Progress {
   // `first_image` counts images of the whole training already done when the program starts (a resumed training).
   Progress(Style style, Index epochs, Index images_per_epoch, Index first_image);
 
+  // Around the steps of an epoch: images/s counts the time between them, the time left also that of evaluation and saving.
+  void begin_training();
+  void end_training();
+
   // After a step: `done` images of epoch `epoch` (from 0) are trained on. Draws at most ten times a second.
   void step(Index epoch, Index done, const EpochTotals& totals);
   // After an epoch and its evaluation: a line that stays.
@@ -36,8 +40,11 @@ class Progress {
   void draw(const std::string& text);
 
   Style style_;
-  Index epochs_, images_per_epoch_, first_image_;
+  Index epochs_, images_per_epoch_;
+  Index first_image_, epoch_begin_;  // of the whole training: at the program's start, and where it began this epoch
   Clock::time_point start_ = Clock::now();
+  Clock::time_point training_since_ = start_;
+  double epoch_seconds_ = 0;  // of the epoch that end_training() ended
   Clock::time_point drawn_{};
   bool open_line_ = false;
 };

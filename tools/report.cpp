@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
 
 namespace vitro::tools {
 namespace {
@@ -89,8 +90,12 @@ std::string confusion_text(const Evaluation& e) {
     }
     text += "\n";
   }
+  if (const Index unclassified = e.samples - std::accumulate(e.confusion.begin(), e.confusion.end(), Index{0});
+      unclassified > 0) {
+    text += std::to_string(unclassified) + " of " + std::to_string(e.samples) + " images have no class: a score is NaN.\n";
+  }
   const std::vector<Pair> pairs = most_confused(e, 5);
-  if (pairs.empty()) return text + "No image was taken for another class.\n";
+  if (pairs.empty()) return text + (e.correct == e.samples ? "No image was taken for another class.\n" : "");
   text += "Most confused:";
   for (const Pair& pair : pairs) {
     text += (&pair == pairs.data() ? " " : ", ") + std::to_string(pair.actual) + " as " + std::to_string(pair.predicted) +

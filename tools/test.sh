@@ -12,7 +12,7 @@ the tests. --configure hands an option to CMake. What is not understood goes to 
 
 The tests that need the MNIST data set look for it where VITRO_MNIST_DIR points, then in data/mnist; without it they are skipped.
 
-Exit codes: 0 all passed; 1 a test failed; 2 it did not build; 3 a package is missing and may not be installed.
+Exit codes: 0 all passed; 1 a test failed; 2 it did not build, or an option lacks its value; 3 a package is missing and may not be installed.
 END
 }
 
@@ -23,8 +23,14 @@ ctest_arguments=()
 while (($#)); do
   case $1 in
     --help | -h) usage && exit 0 ;;
-    --build) build=$(realpath -m "$2") && shift ;;
-    --configure) configure+=("$2") && shift ;;
+    --build | --configure)
+      if [[ -z ${2:-} ]]; then
+        echo "test.sh: $1 needs a value; --help says which" >&2
+        exit 2
+      fi
+      if [[ $1 == --build ]]; then build=$(realpath -m "$2"); else configure+=("$2"); fi
+      shift
+      ;;
     *) ctest_arguments+=("$1") ;;
   esac
   shift

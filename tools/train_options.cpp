@@ -3,7 +3,11 @@
 #include "train_options.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
 #include <map>
+#include <string_view>
 
 namespace vitro::tools {
 namespace {
@@ -18,24 +22,41 @@ constexpr const char* kFooter =
     "data/sample. tools/fetch_mnist.sh data/mnist downloads MNIST.\n\n"
     "--load DIR goes on where a training saved there stopped (also in the middle of an epoch), with its batch, recipe, seed "
     "and limit,\n"
-    "and ends with the same bits as if it had never stopped. Where DIR holds a model only, a new training starts from its "
-    "weights.\n\n"
+    "on the same data, and ends with the same bits as if it had never stopped. Where DIR holds a model only, or with "
+    "--restart, "
+    "a new\n"
+    "training starts from its weights.\n\n"
     "Exit codes: 0 done; 1 a file, the data or this machine; 2 the command line; 3 the training diverged (infinities or "
     "NaNs);\n"
-    "130 interrupted by Ctrl-C.";
+    "130 interrupted by Ctrl-C or SIGTERM (a second one ends the program at once).";
 
-}  // namespace
+// Digits only: the library's own conversion also takes octal, hexadecimal and signs, and turns what is too large into the
+// largest number.
+CLI::Validator whole(std::uint64_t low, std::uint64_t high) {
+  const auto check = [low, high](const std::string& text) {
+    std::uint64_t value = 0;
+    const auto [end, reason] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool decimal = end == text.data() + text.size() && reason == std::errc() && (text == "0" || !text.starts_with('0'));
+    if (decimal && value >= low && value <= high) return std::string();
+    return "must be a whole number from " + std::to_string(low) + " to " + std::to_string(high) + ", not \"" +
+           text.substr(0, 40) + (text.size() > 40 ? "...\"" : "\"");
+  };
+  return CLI::Validator(check, "");
+}
 
-Parsed parse_command_line(int argc, char** argv) {
-  Parsed parsed;
-  TrainCommand& c = parsed.command;
-  CLI::App app(kDescription, "lenet_train");
-  app.footer(kFooter);
-  app.set_version_flag("--version", std::string("lenet_train ") + VITRO_VERSION);
-  app.get_formatter()->column_width(28);
+CLI::Validator named() {
+  return CLI::Validator([](const std::string& text) { return std::string(text.empty() ? "must not be empty" : ""); }, "");
+}
 
-  const auto whole = [](Index low, Index high) { return CLI::Range(low, high); };
-  app.add_option("--data", c.data, "Folder with the images and labels")->type_name("DIR");
+// CLI11 takes the next argument for the value that is missing after "--save=". Null if there is none such.
+const char* option_without_value(int argc, char** argv) {
+  const auto is_one = [](std::string_view argument) { return argument.starts_with("--") && argument.ends_with('='); };
+  char** const found = std::find_if(argv + 1, argv + argc, is_one);
+  return found == argv + argc ? nullptr : *found;
+}
+
+void add_options(CLI::App& app, TrainCommand& c, std::string& isa) {
+  app.add_option("--data", c.data, "Folder with the images and labels")->type_name("DIR")->check(named());
   app.add_option("--epochs", c.epochs, "Passes over the training images (20)")->type_name("N")->check(whole(1, 1000000));
   app.add_option("--batch", c.batch, "Images in a step (64)")->type_name("N")->check(whole(1, 65536));
   app.add_option("--recipe", c.recipe, "default: cosine schedule, weight decay, random shifts; seed: constant rate (default)")
@@ -43,34 +64,54 @@ Parsed parse_command_line(int argc, char** argv) {
       ->check(CLI::IsMember({"default", "seed"}));
   app.add_option("--seed", c.seed, "For the initial weights, the order of images and their shifts (1)")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber);  // "-1" would be read as 2^64 - 1
+      ->check(whole(0, UINT64_MAX));
   app.add_option("--limit", c.limit, "Train on the first N images only")->type_name("N")->check(whole(1, 1 << 30));
   app.add_option("--threads", c.threads, "Threads to compute with, this one included (1)")
       ->type_name("N")
       ->check(whole(1, 256));
-  const std::map<std::string, int> isas = {{"auto", -1},
-                                           {"scalar", static_cast<int>(Isa::scalar)},
-                                           {"blocked", static_cast<int>(Isa::blocked)},
-                                           {"avx2", static_cast<int>(Isa::avx2)},
-                                           {"avx512", static_cast<int>(Isa::avx512)}};
-  std::string isa = "auto";
   app.add_option("--isa", isa, "Kernels to use: auto, scalar, blocked, avx2, avx512 (auto)")
       ->type_name("NAME")
       ->check(CLI::IsMember({"auto", "scalar", "blocked", "avx2", "avx512"}));
   app.add_option("--save", c.save, "Save the model and the training's state here, after every epoch and on Ctrl-C")
-      ->type_name("DIR");
-  app.add_option("--load", c.load, "Start from what was saved here")->type_name("DIR");
-  app.add_flag("--eval", c.eval, "Only evaluate the model of --load on the test images")->needs("--load");
-  app.add_option("--report", c.report, "Write figures and configuration to this file as JSON")->type_name("FILE");
+      ->type_name("DIR")
+      ->check(named());
+  app.add_option("--load", c.load, "Start from what was saved here")->type_name("DIR")->check(named());
+  app.add_flag("--restart", c.restart, "Start a new training from the weights of --load")->needs("--load");
+  CLI::Option* const eval = app.add_flag("--eval", c.eval, "Only evaluate the model of --load on the test images");
+  eval->needs("--load");
+  for (const char* training : {"--save", "--epochs", "--batch", "--recipe", "--seed", "--limit", "--restart"}) {
+    eval->excludes(app.get_option(training));
+  }
+  app.add_option("--report", c.report, "Write figures and configuration to this file as JSON")
+      ->type_name("FILE")
+      ->check(named());
   app.add_flag("--quiet", c.quiet, "Print the test accuracy only");
+}
 
+}  // namespace
+
+Parsed parse_command_line(int argc, char** argv) {
+  Parsed parsed;
+  if (const char* option = option_without_value(argc, argv)) {
+    std::fprintf(stderr, "%s must not be empty\nRun with --help for more information.\n", option);
+    parsed.exit_code = kUsage;
+    return parsed;
+  }
+  CLI::App app(kDescription, "lenet_train");
+  app.footer(kFooter);
+  app.set_version_flag("--version", std::string("lenet_train ") + VITRO_VERSION);
+  app.get_formatter()->column_width(28);
+  std::string isa = "auto";
+  add_options(app, parsed.command, isa);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     parsed.exit_code = app.exit(error) == 0 ? kSuccess : kUsage;
     return parsed;
   }
-  if (isas.at(isa) >= 0) c.isa = static_cast<Isa>(isas.at(isa));
+  const std::map<std::string, Isa> isas = {
+      {"scalar", Isa::scalar}, {"blocked", Isa::blocked}, {"avx2", Isa::avx2}, {"avx512", Isa::avx512}};
+  if (const auto found = isas.find(isa); found != isas.end()) parsed.command.isa = found->second;
   return parsed;
 }
 

@@ -17,7 +17,7 @@ enum ExitCode : int {
   kFailure = 1,       // a file, the data or this machine: the message says which and what would be right
   kUsage = 2,         // the command line
   kNotFinite = 3,     // the training produced infinities or NaNs and stopped
-  kInterrupted = 130  // Ctrl-C (128 + SIGINT), after saving if --save was given
+  kInterrupted = 130  // Ctrl-C (128 + SIGINT) or SIGTERM, after saving if --save was given; a second one: at once
 };
 
 // As given; an empty optional is an option that was not. A resumed training takes what is not given from the saved one.
@@ -31,6 +31,7 @@ struct TrainCommand {
   int threads = 1;
   std::optional<Isa> isa;
   std::string save, load, report;
+  bool restart = false;  // with load: a new training from its weights
   bool eval = false;
   bool quiet = false;
 };

@@ -2,9 +2,11 @@
 // Files: whole or not at all, in good and in bad circumstances.
 #include "../support/temporary_folder.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -88,26 +90,57 @@ TEST_CASE("a file that is missing or a folder is an error with the path and the 
   CHECK_THAT(directory.message(), ContainsSubstring("Is a directory"));
 }
 
-TEST_CASE("pipes and devices are read to their end or to the limit") {
+TEST_CASE("what is no regular file is refused at once, and what has no size is read to its end") {
   const Folder folder;
-  CHECK(vitro::read_file("/dev/null", 0).value().empty());
-  CHECK(vitro::read_file("/dev/zero", 100000).error().code() == ErrorCode::invalid_argument);
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);  // without a writer: whoever opens it as usual waits
+  for (const std::string& path : {folder / "pipe", std::string("/dev/null"), std::string("/dev/zero")}) {
+    const vitro::Error error = vitro::read_file(path, 100000).error();
+    CHECK(error.code() == ErrorCode::io);
+    CHECK_THAT(error.message(), ContainsSubstring(vitro::quoted(path)) && ContainsSubstring("not a regular file"));
+  }
   CHECK_FALSE(read("/proc/self/status").empty());  // its size is said to be 0
-  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
-  const auto through_pipe = [&](std::size_t size, std::size_t max_bytes) {
-    const Bytes sent = pattern(size);
-    std::thread writer([&] {
-      std::FILE* pipe = std::fopen((folder / "pipe").c_str(), "wb");
-      std::fwrite(sent.data(), 1, sent.size(), pipe);
-      std::fclose(pipe);
+  CHECK(vitro::read_file("/proc/self/status", 10).error().code() == ErrorCode::invalid_argument);
+}
+
+TEST_CASE("trying a folder leaves nothing in it and says why nothing could be written there") {
+  const Folder folder;
+  CHECK(vitro::try_folder(folder.path().string()).ok());
+  CHECK(folder.entries() == 0);
+  CHECK_THAT(vitro::try_folder(folder / "no").error().message(), ContainsSubstring("No such file"));
+  CHECK_FALSE(vitro::try_folder("/proc").ok());
+}
+
+TEST_CASE("a folder's list has every name, and a file that is removed is gone") {
+  const Folder folder;
+  CHECK(vitro::list_folder(folder.path().string()).value().empty());
+  write(folder / "a", pattern(1));
+  write(folder / ".b", pattern(1));
+  fs::create_directory(folder / "c");
+  std::vector<std::string> names = vitro::list_folder(folder.path().string()).value();
+  std::sort(names.begin(), names.end());
+  CHECK(names == std::vector<std::string>{".b", "a", "c"});
+  vitro::remove_file(folder / "a").value();
+  CHECK_FALSE(vitro::file_exists(folder / "a"));
+  CHECK_THAT(vitro::remove_file(folder / "a").error().message(), ContainsSubstring(vitro::quoted(folder / "a")));
+  CHECK_FALSE(vitro::remove_file(folder / "c").ok());
+  CHECK_FALSE(vitro::list_folder(folder / "a").ok());
+}
+
+TEST_CASE("who locks a folder waits for who holds it") {
+  const Folder folder;
+  std::atomic<bool> released = false;
+  std::thread other;
+  {
+    const vitro::FolderLock lock(folder.path().string());
+    other = std::thread([&] {
+      const vitro::FolderLock second(folder.path().string());
+      CHECK(released);
     });
-    vitro::Result<Bytes> received = vitro::read_file(folder / "pipe", max_bytes);
-    writer.join();
-    return received;
-  };
-  CHECK(through_pipe(200000, 1000000).value() == pattern(200000));
-  CHECK(through_pipe(100, 100).value() == pattern(100));
-  CHECK(through_pipe(100, 99).error().code() == ErrorCode::invalid_argument);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    released = true;
+  }
+  other.join();
+  const vitro::FolderLock nothing(folder / "no");
 }
 
 TEST_CASE("a written file replaces the old one and obeys the process's file mode mask") {

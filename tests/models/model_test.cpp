@@ -12,7 +12,8 @@
 #include <filesystem>
 #include <vitro/core/random.hpp>
 #include <vitro/models/lenet.hpp>
-#include <vitro/models/model_file.hpp>
+#include <vitro/models/model_folder.hpp>
+#include <vitro/models/sealed_json.hpp>
 
 using namespace vitro;
 using Catch::Matchers::ContainsSubstring;
@@ -53,6 +54,12 @@ std::vector<float> scores(const Model& model) {
   const Var y = model.forward(tape.input(x.view()), model.place_constants(tape));
   const ConstTensorView view = tape.value(y);
   return {view.data(), view.data() + view.elements()};
+}
+
+Result<Model> decode(const std::string& json, std::span<const std::byte> weights) {
+  const Result<ModelDocument> document = read_model_json(json, "model.json");
+  if (!document) return document.error();
+  return decode_model(document.value(), weights, "the weights");
 }
 
 }  // namespace
@@ -123,7 +130,7 @@ TEST_CASE("A saved model comes back with the same structure, weights and scores"
   model.save(folder.path() + "/deep/er");
   const Model loaded = Model::load(folder.path() + "/deep/er");
   CHECK(loaded.name() == model.name());
-  CHECK(model_to_json(loaded) == model_to_json(model));
+  CHECK(model_to_json(loaded, {}) == model_to_json(model, {}));
   CHECK(scores(loaded) == scores(model));
   models::lenet5(9).save(folder.path() + "/deep/er");  // over it
   CHECK(Model::load(folder.path() + "/deep/er").weights_sha256() == models::lenet5(9).weights_sha256());
@@ -131,17 +138,24 @@ TEST_CASE("A saved model comes back with the same structure, weights and scores"
 
 TEST_CASE("Every damage to a model's description is an error that says what would be right") {
   const Model model = small_model();
-  const std::string good = model_to_json(model).dump();
   const std::vector<std::byte> weights = encode_tensor_file(named_views(model.parameters())).value();
-  const auto decode = [&](const std::string& text) { return decode_model(text, "model.json", weights, "weights.bin"); };
-  REQUIRE(decode(good).ok());
-  const auto message = [&](const std::string& from, const std::string& to) {
-    const Result<Model> result = decode(replaced(good, from, to));
+  const SavedFiles files{reference_to(FileKind::weights, weights), std::nullopt};
+  const std::string good = model_to_json(model, files);
+  REQUIRE(decode(good, weights).ok());
+  // Sealed again after the change, so that nothing but the value is wrong.
+  const auto error = [&](const std::string& from, const std::string& to) {
+    const Result<Json> json = Json::parse(replaced(good, from, to), "changed");
+    REQUIRE(json.ok());
+    std::vector<Json::Member> members = json.value().members();
+    members.pop_back();
+    const Result<Model> result = decode(seal_json(Json::object(std::move(members))), weights);
     REQUIRE_FALSE(result.ok());
-    return result.error().message();
+    return result.error();
   };
+  const auto message = [&](const std::string& from, const std::string& to) { return error(from, to).message(); };
   CHECK_THAT(message("\"vitro-model\"", "\"other\""), ContainsSubstring("format") && ContainsSubstring("vitro-model"));
-  CHECK_THAT(message("\"version\": 1", "\"version\": 2"), ContainsSubstring("version"));
+  CHECK_THAT(message("\"version\": 2", "\"version\": 1"), ContainsSubstring("version 1") && ContainsSubstring("version 2"));
+  CHECK(error("\"version\": 2", "\"version\": 1").code() == ErrorCode::unsupported);
   CHECK_THAT(message("\"conv2d\"", "\"conv3d\""), ContainsSubstring("layers[0].type") && ContainsSubstring("conv2d"));
   CHECK_THAT(message("\"out_channels\": 4", "\"out_channels\": -4"), ContainsSubstring("layers[0].out_channels"));
   CHECK_THAT(message("\"out_channels\": 4", "\"out_channels\": 5"), ContainsSubstring("grouped"));
@@ -152,33 +166,43 @@ TEST_CASE("Every damage to a model's description is an error that says what woul
   CHECK_THAT(message("\"window\"", "\"windows\""), ContainsSubstring("divisor"));
   CHECK_THAT(message("[\"grouped\", \"relu\"]", "[\"grouped\", \"max\"]"), ContainsSubstring("not an earlier layer"));
   CHECK_THAT(message("\"name\": \"conv.weight\"", "\"name\": \"conv.weihgt\""), ContainsSubstring("must be conv.weight"));
-  CHECK_THAT(message(model.weights_sha256().substr(0, 8), "00000000"), ContainsSubstring("do not belong together"));
-  CHECK(decode(replaced(good, model.weights_sha256().substr(0, 8), "00000000")).error().code() == ErrorCode::corrupt);
-  CHECK_FALSE(decode(models::lenet5().name()).ok());
-  for (std::size_t length = 0; length < good.size(); ++length) REQUIRE_FALSE(decode(good.substr(0, length)).ok());
+  const std::string count = std::to_string(model.parameter_count());
+  CHECK_THAT(message("\"parameter_count\": " + count, "\"parameter_count\": 7"), ContainsSubstring("must be " + count));
+  CHECK_THAT(message(files.weights.file, "../../etc/passwd"),
+             ContainsSubstring("weights.file must be \"" + files.weights.file));
+  CHECK_THAT(message("\"sha256\": \"", "\"sha256\": \"../"), ContainsSubstring("64 lower-case hexadecimal digits"));
+  CHECK_THAT(message(model.weights_sha256().substr(0, 8), "00000000"), ContainsSubstring("weights_sha256 must be"));
+  CHECK_THAT(message(files.weights.sha256.substr(16, 8) + files.weights.sha256.substr(24),
+                     "00000000" + files.weights.sha256.substr(24)),
+             ContainsSubstring("do not belong together"));
+  CHECK_THAT(message(",\n  \"sha256\"", ",\n  \"training\": {},\n  \"sha256\""), ContainsSubstring("training"));
+  CHECK_THAT(decode(replaced(good, "\"padding\": [0, 0, 0, 0]", "\"padding\": [1, 0, 0, 0]"), weights).error().message(),
+             ContainsSubstring("changed after it was written"));
 }
 
 TEST_CASE("Weights of another model are refused by the first tensor that differs") {
   const Model model = small_model();
-  const Model other = models::lenet5();
-  const std::vector<std::byte> weights = encode_tensor_file(named_views(other.parameters())).value();
-  const Result<Model> result = decode_model(model_to_json(model).dump(), "model.json", weights, "weights.bin");
-  REQUIRE_FALSE(result.ok());
-  CHECK_THAT(result.error().message(), ContainsSubstring("10 tensors") && ContainsSubstring("4 parameters"));
+  const std::vector<std::byte> weights = encode_tensor_file(named_views(models::lenet5().parameters())).value();
+  const std::string json = model_to_json(model, {reference_to(FileKind::weights, weights), std::nullopt});
+  CHECK_THAT(decode(json, weights).error().message(), ContainsSubstring("10 tensors") && ContainsSubstring("4 parameters"));
 }
 
-TEST_CASE("Every truncation and every flipped bit of a small weights file is found") {
+TEST_CASE("Every truncation and every flipped bit of a small model's two files is found") {
   const Model model("tiny", {2}, {{"fc", LinearLayer{2}}}, 1);
-  const std::string json = model_to_json(model).dump();
   const std::vector<std::byte> good = encode_tensor_file(named_views(model.parameters())).value();
-  REQUIRE(decode_model(json, "model.json", good, "weights.bin").ok());
-  for (std::size_t size = 0; size < good.size(); ++size) {
-    REQUIRE_FALSE(decode_model(json, "model.json", std::span(good).first(size), "weights.bin").ok());
-  }
+  const std::string json = model_to_json(model, {reference_to(FileKind::weights, good), std::nullopt});
+  REQUIRE(decode(json, good).ok());
+  for (std::size_t size = 0; size < good.size(); ++size) REQUIRE_FALSE(decode(json, std::span(good).first(size)).ok());
+  for (std::size_t size = 0; size < json.size(); ++size) REQUIRE_FALSE(decode(json.substr(0, size), good).ok());
   for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
     std::vector<std::byte> bad = good;
     bad[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
-    REQUIRE_FALSE(decode_model(json, "model.json", bad, "weights.bin").ok());
+    REQUIRE_FALSE(decode(json, bad).ok());
+  }
+  for (std::size_t bit = 0; bit < 8 * json.size(); ++bit) {
+    std::string bad = json;
+    bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ 1 << bit % 8);
+    REQUIRE_FALSE(decode(bad, good).ok());
   }
 }
 
@@ -186,6 +210,20 @@ TEST_CASE("A missing file is named") {
   const vitro_test::TemporaryFolder folder;
   CHECK_THAT(error_of([&] { Model::load(folder.path()); }).message(), ContainsSubstring("model.json"));
   models::lenet5().save(folder.path());
-  std::filesystem::remove(folder.path() + "/weights.bin");
-  CHECK_THAT(error_of([&] { Model::load(folder.path()); }).message(), ContainsSubstring("weights.bin"));
+  const std::string file = read_model_document(folder.path()).value().files.weights.file;
+  std::filesystem::remove(join_path(folder.path(), file));
+  CHECK_THAT(error_of([&] { Model::load(folder.path()); }).message(),
+             ContainsSubstring(file) && ContainsSubstring("model.json"));
+}
+
+TEST_CASE("Only names that a save could have made are taken for files of a save") {
+  CHECK(is_saved_file("weights.0123456789abcdef.bin"));
+  CHECK(is_saved_file("optimizer.0123456789abcdef.bin"));
+  CHECK(is_saved_file("training.0123456789abcdef.json"));
+  for (const char* name : {"", "model.json", "weights.bin", "weights.0123456789abcde.bin", "weights.0123456789abcdef0.bin",
+                           "weights.0123456789abcdeF.bin", "weights-0123456789abcdef.bin", "weights.0123456789abcdef.json",
+                           "training.0123456789abcdef.bin", "xeights.0123456789abcdef.bin", "weights.0123456789abcdef.bin "}) {
+    INFO(name);
+    CHECK_FALSE(is_saved_file(name));
+  }
 }

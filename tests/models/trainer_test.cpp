@@ -1,67 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training: schedules, the same bits on every kernel table and thread count, interruption and going on, and divergence.
+// Training: schedules, the same bits on every kernel table and thread count, what is counted, and divergence.
 #include "../../models/trainer.hpp"
 
-#include "../support/errors.hpp"
-#include "../support/temporary_folder.hpp"
+#include "small_training.hpp"
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
-#include <filesystem>
 #include <limits>
-#include <vitro/core/random.hpp>
 #include <vitro/models/lenet.hpp>
-#include <vitro/models/training_file.hpp>
 
 using namespace vitro;
 using Catch::Matchers::ContainsSubstring;
-using vitro_test::error_of;
+using vitro_test::quarters;
+using vitro_test::small_model;
+using vitro_test::small_options;
 
 namespace {
-
-// Images whose brightest quarter is the label.
-Dataset quarters(Index count, Index size) {
-  Dataset data{"quarters", ByteTensor({count, size, size, 1}), LabelTensor({count})};
-  const Philox random(5, 1);
-  for (Index i = 0; i < count; ++i) {
-    const auto label = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(i), 4));
-    data.labels.data()[i] = label;
-    for (Index h = 0; h < size; ++h) {
-      for (Index w = 0; w < size; ++w) {
-        const bool bright = (h >= size / 2 ? 2 : 0) + (w >= size / 2 ? 1 : 0) == label;
-        const Index pixel = (i * size + h) * size + w;
-        const std::uint32_t noise = Philox(5, 2).below(static_cast<std::uint64_t>(pixel), 100);
-        data.images.data()[pixel] = static_cast<std::uint8_t>(noise + (bright ? 120 : 0));
-      }
-    }
-  }
-  return data;
-}
-
-Model small_model() {
-  return Model("small", {8, 8, 1},
-               {{"conv", Conv2dLayer{.out_channels = 5, .kernel_h = 3, .kernel_w = 3, .attrs = {}}},
-                {"relu", ReluLayer{}},
-                {"pool", MaxPool2dLayer{{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2}}},
-                {"flatten", FlattenLayer{}},
-                {"fc", LinearLayer{4}}},
-               3);
-}
-
-TrainOptions small_options() {
-  TrainOptions options;
-  options.epochs = 3;
-  options.batch = 24;
-  options.recipe.shift = 1;
-  return options;
-}
 
 std::string trained(const ContextOptions& where, const Dataset& data) {
   Context context(where);
   Model model = small_model();
   train(context, model, data, small_options());
   return model.weights_sha256();
+}
+
+struct Expected {
+  double loss = 0;
+  Index correct = 0;
+};
+
+// From the model's scores for one sample at a time, in double.
+Expected naive_evaluation(const Model& model, const Dataset& data) {
+  Context context;
+  Expected result;
+  for (Index i = 0; i < data.size(); ++i) {
+    Tensor image({1, 8, 8, 1});
+    for (Index p = 0; p < 64; ++p) image.data()[p] = static_cast<float>(data.images.data()[i * 64 + p]) / 255.0F;
+    Tape tape(context);
+    const ConstTensorView scores = tape.value(model.forward(tape.input(image.view()), model.place_constants(tape)));
+    const auto label = static_cast<Index>(data.labels.data()[i]);
+    double sum = 0;
+    Index best = 0;
+    for (Index c = 0; c < 4; ++c) {
+      sum += std::exp(static_cast<double>(scores(0, c)));
+      if (scores(0, c) > scores(0, best)) best = c;
+    }
+    result.loss += (std::log(sum) - static_cast<double>(scores(0, label))) / static_cast<double>(data.size());
+    result.correct += best == label ? 1 : 0;
+  }
+  return result;
 }
 
 }  // namespace
@@ -120,65 +109,73 @@ TEST_CASE("Training ends with the same bits on every kernel table and from 1 to 
   }
 }
 
-TEST_CASE("A training that is interrupted anywhere, saved and taken up ends with the bits of one that was not") {
-  const Dataset data = quarters(100, 8);
-  const std::string expected = trained({}, data);
-  for (int stop : {1, 4, 5, 7, 14}) {
-    const vitro_test::TemporaryFolder folder;
-    Context context;
-    {
-      Model model = small_model();
-      Trainer trainer(context, model, data, small_options());
-      for (int step = 0; step < stop; ++step) trainer.try_step().value();
-      model.save(folder.path());
-      const std::vector<EpochRecord> history = {{0.25, 0.5, 0.125, 1.5}};
-      try_save_training(folder.path(), model, {trainer.options(), data.size(), trainer.state(), history}).value();
-    }
-    Model model = Model::load(folder.path());
-    REQUIRE(has_training(folder.path()));
-    Training saved = try_load_training(folder.path(), model).value();
-    CHECK(saved.samples == 100);
-    REQUIRE(saved.history.size() == 1);
-    CHECK(saved.history[0].test_accuracy == 0.125);
-    CHECK(saved.options.recipe.shift == 1);
-    Trainer trainer(context, model, data, saved.options);
-    trainer.try_restore(std::move(saved.state)).value();
-    while (!trainer.finished()) trainer.try_step().value();
-    CHECK(model.weights_sha256() == expected);
-    CHECK(trainer.last_epoch().samples == 100);
-  }
-}
-
-TEST_CASE("A training state that does not belong to the weights beside it is refused") {
-  const vitro_test::TemporaryFolder folder;
+TEST_CASE("A training cannot go on from outside of itself or with another model's velocities") {
   const Dataset data = quarters(50, 8);
   Context context;
   Model model = small_model();
   Trainer trainer(context, model, data, small_options());
-  model.save(folder.path());
-  try_save_training(folder.path(), model, {trainer.options(), data.size(), trainer.state(), {}}).value();
-  REQUIRE(try_load_training(folder.path(), model).ok());
-  model.parameters()[0].value.data()[0] += 1.0F;
-  const Result<Training> result = try_load_training(folder.path(), model);
-  REQUIRE_FALSE(result.ok());
-  CHECK(result.error().code() == ErrorCode::corrupt);
-  CHECK_THAT(result.error().message(), ContainsSubstring("remove training.json"));
   TrainState outside = trainer.state();
   outside.step = 3;
   CHECK_THAT(trainer.try_restore(outside).error().message(), ContainsSubstring("step 3"));
+  outside.epoch = 3;
+  outside.step = 1;
+  CHECK_THAT(trainer.try_restore(outside).error().message(), ContainsSubstring("epoch 3, step 1"));
   outside.step = 0;
   outside.velocity.pop_back();
   CHECK_THAT(trainer.try_restore(outside).error().message(), ContainsSubstring("velocities"));
 }
 
-TEST_CASE("A training state that cannot be read is not taken for none") {
-  const vitro_test::TemporaryFolder folder;
-  const Model model = small_model();
-  model.save(folder.path());
-  CHECK_FALSE(has_training(folder.path()));
-  std::filesystem::create_directory(folder.path() + "/training.json");
-  REQUIRE(has_training(folder.path()));
-  CHECK_THAT(try_load_training(folder.path(), model).error().message(), ContainsSubstring("training.json"));
+TEST_CASE("An epoch's loss and accuracy count every sample once, also those of a batch that is not full") {
+  const Dataset data = quarters(50, 8);  // batches of 24, 24 and 2
+  Context context;
+  Model model = small_model();
+  TrainOptions options = small_options();
+  options.recipe.rate = 0;
+  options.recipe.shift = 0;
+  Trainer trainer(context, model, data, options);
+  for (int step = 0; step < 3; ++step) trainer.try_step().value();
+  const Expected expected = naive_evaluation(model, data);
+  CHECK(std::abs(trainer.last_epoch().loss() - expected.loss) < 1e-6);
+  CHECK(trainer.last_epoch().correct == expected.correct);
+  for (Index batch : {7, 24, 50}) {
+    const Evaluation test = evaluate(context, model, data, batch);
+    CHECK(std::abs(test.loss - expected.loss) < 1e-6);
+    CHECK(test.correct == expected.correct);
+  }
+}
+
+TEST_CASE("The confusion matrix has a row for what is there and a column for what the model says") {
+  const Dataset data = quarters(60, 8);
+  std::vector<Index> counts(4);
+  for (std::int32_t label : data.labels.span()) ++counts[static_cast<std::size_t>(label)];
+  Model model = small_model();
+  for (Parameter& parameter : model.parameters()) std::fill_n(parameter.value.data(), parameter.value.elements(), 0.0F);
+  model.parameters().back().value.data()[2] = 1.0F;  // the bias of class 2: always that
+  Context context;
+  const Evaluation test = evaluate(context, model, data);
+  for (std::size_t actual = 0; actual < 4; ++actual) {
+    for (std::size_t predicted = 0; predicted < 4; ++predicted) {
+      CHECK(test.confusion[actual * 4 + predicted] == (predicted == 2 ? counts[actual] : 0));
+    }
+  }
+}
+
+TEST_CASE("An update that overflows is found before the state is saved") {
+  const Dataset data = quarters(50, 8);
+  Context context;
+  Model model = small_model();
+  Trainer trainer(context, model, data, small_options());
+  REQUIRE(trainer.check_state().ok());
+  model.parameters()[1].value.data()[2] = std::numeric_limits<float>::infinity();
+  const Status status = trainer.check_state();
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.error().code() == ErrorCode::non_finite);
+  CHECK_THAT(status.error().message(), ContainsSubstring("parameter conv.bias") && ContainsSubstring("element 2"));
+  model.parameters()[1].value.data()[2] = 0;
+  TrainState state = trainer.state();
+  state.velocity[2].value.data()[5] = std::numeric_limits<float>::quiet_NaN();
+  trainer.try_restore(std::move(state)).value();
+  CHECK_THAT(trainer.check_state().error().message(), ContainsSubstring("velocity of fc.weight"));
 }
 
 TEST_CASE("A step whose numbers are not finite changes nothing and names the layers") {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// An inference-only program for a small device: a model from two files, one image from standard input, its scores. Built
+// An inference-only program for a small device: a model from its two files, one image from standard input, its scores. Built
 // without exceptions, RTTI, threads and zlib by the preset `embedded`; --stack also prints how much stack each part has used.
 #include "../../autograd/tape.hpp"
-#include "../../models/model_file.hpp"
+#include "../../models/model_folder.hpp"
 #include "../../ops/context.hpp"
 
 #include <cstdio>
@@ -60,10 +60,12 @@ class StackMark {
 };
 
 [[gnu::noinline]] Model load(const std::string& folder) {
-  const std::string structure = join_path(folder, kModelFile), weights = join_path(folder, kWeightsFile);
-  const std::vector<std::byte> text = read_file_or_exit(structure);
-  Result<Model> model =
-      decode_model({reinterpret_cast<const char*>(text.data()), text.size()}, structure, read_file_or_exit(weights), weights);
+  const std::string path = join_path(folder, kModelFile);
+  const std::vector<std::byte> text = read_file_or_exit(path);
+  const Result<ModelDocument> document = read_model_json({reinterpret_cast<const char*>(text.data()), text.size()}, path);
+  if (!document) give_up(document.error());
+  const std::string weights = join_path(folder, document.value().files.weights.file);
+  Result<Model> model = decode_model(document.value(), read_file_or_exit(weights), weights);
   if (!model) give_up(model.error());
   return std::move(model).value();
 }
@@ -80,7 +82,8 @@ int main(int argc, char** argv) {
   const bool print_stack = argc == 3 && std::strcmp(argv[2], "--stack") == 0;
   if (argc != 2 && !print_stack) {
     std::fputs(
-        "usage: infer FOLDER [--stack] < IMAGE\nFOLDER holds model.json and weights.bin; IMAGE is one byte per input element\n",
+        "usage: infer FOLDER [--stack] < IMAGE\n"
+        "FOLDER holds model.json and the weights file that it names; IMAGE is one byte per input element\n",
         stderr);
     return 2;
   }
