@@ -2,42 +2,14 @@
 // Gradient of the convolution's input: a gather over the taps that reach a pixel.
 #include "checks.hpp"
 #include "conv2d.hpp"
+#include "conv2d_batch_lanes.hpp"
+#include "conv2d_taps.hpp"
 #include "row_batch.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 namespace vitro::ops {
 namespace {
-
-struct Axis {
-  Index stride, dilation, pad, kernel, outputs;
-};
-
-// Positions of one axis of the image that are reached by the same taps: position begin + i * stride (i < count) by tap
-// tap + j * tap_step (j < taps), from output out + i - j * out_step.
-struct TapRun {
-  Index begin, count;
-  Index tap, tap_step, taps;
-  Index out, out_step;
-};
-
-// The run of one position: tap k reaches it from output (position + pad - k * dilation) / stride where that division leaves no
-// rest.
-TapRun taps_at(const Axis& axis, Index position) noexcept {
-  const Index shared = std::gcd(axis.stride, axis.dilation);
-  TapRun run{position, 1, 0, axis.stride / shared, 0, 0, axis.dilation / shared};
-  for (Index k = 0; k < axis.kernel; ++k) {
-    const Index distance = position + axis.pad - k * axis.dilation;
-    if (distance < 0) break;
-    if (distance % axis.stride != 0 || distance / axis.stride >= axis.outputs) continue;
-    if (run.taps++ == 0) {
-      run.tap = k;
-      run.out = distance / axis.stride;
-    }
-  }
-  return run;
-}
 
 // Calls body(run) for runs that together hold the positions [begin, end). Positions that are a stride apart see taps of one
 // arithmetic progression, of which the first and the number say all.
@@ -66,10 +38,7 @@ void pack_transposed(Context& context, const Conv2dProblem& p, const float* w, f
     float* to = transposed + group * taps * out * in;
     context.parallel_for(taps, in * out, [&](Index begin, Index end, int) {
       for (Index tap = begin; tap < end; ++tap) {
-        for (Index ic = 0; ic < in; ++ic) {
-          const float* const from = w + (tap * in + ic) * p.oc + group * out;
-          for (Index oc = 0; oc < out; ++oc) to[(tap * out + oc) * in + ic] = from[oc];
-        }
+        context.kernels().transpose(in, out, w + tap * in * p.oc + group * out, p.oc, to + tap * out * in, in);
       }
     });
     context.kernels().pack_b(taps * out, in, to, in, 1, packed + group * grad_input_step(context, p));
@@ -120,6 +89,7 @@ void multiply_run(const Context& context, const Conv2dProblem& p, simd::GemmRows
 }  // namespace
 
 ScratchSize conv2d_grad_input_scratch(const Context& context, const Conv2dProblem& p) {
+  if (grad_input_in_batch_lanes(context, p)) return {0, grad_input_batch_lanes_bytes(context, p)};
   const Index taps = p.kh * p.kw;
   return {rounded_up(float_bytes(taps * p.group_in() * p.oc)) + float_bytes(grad_input_step(context, p) * p.attrs.groups),
           row_batch_bytes(taps) + segment_bytes(p)};
@@ -127,14 +97,14 @@ ScratchSize conv2d_grad_input_scratch(const Context& context, const Conv2dProble
 
 void run_conv2d_grad_input(Context& context, const Conv2dProblem& p, const float* dy, const float* w, float* dx) noexcept {
   if (p.n == 0 || p.c == 0) return;
+  if (grad_input_in_batch_lanes(context, p)) return run_grad_input_batch_lanes(context, p, dy, w, dx);
   float* const transposed = reinterpret_cast<float*>(context.shared_scratch());
   float* const packed =
       reinterpret_cast<float*>(context.shared_scratch() + rounded_up(float_bytes(p.kh * p.kw * p.group_in() * p.oc)));
   pack_transposed(context, p, w, transposed, packed);
 
   const Conv2dAttrs& a = p.attrs;
-  const Axis h_axis{a.stride_h, a.dilation_h, a.pad_top, p.kh, p.oh};
-  const Axis w_axis{a.stride_w, a.dilation_w, a.pad_left, p.kw, p.ow};
+  const Axis h_axis = height_axis(p), w_axis = width_axis(p);
   simd::GemmRows product;
   product.n = p.group_in();
   product.segment_length = p.group_out();

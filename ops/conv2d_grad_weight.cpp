@@ -2,6 +2,8 @@
 // Gradient of the convolution's filters: one matrix product for each chunk of images.
 #include "checks.hpp"
 #include "conv2d.hpp"
+#include "conv2d_grad_weight_columns.hpp"
+#include "conv2d_taps.hpp"
 #include "row_batch.hpp"
 
 #include <algorithm>
@@ -26,9 +28,9 @@ GradWeightPass grad_weight_pass(const Context& context, const Conv2dProblem& p) 
   pass.images = std::clamp<Index>(conv2d_grad_weight_images(p), 1, std::max<Index>(p.n, 1));
   pass.chunks = (p.n + pass.images - 1) / pass.images;
   pass.packed_step = packed_b_step(context.kernels(), pass.images * p.oh * p.ow, p.group_out());
-  pass.copy = (a.pad_top | a.pad_left | a.pad_bottom | a.pad_right) != 0;
-  pass.height = p.h + a.pad_top + a.pad_bottom;
-  pass.width = p.w + a.pad_left + a.pad_right;
+  pass.copy = has_padding(a);
+  pass.height = padded_height(p);
+  pass.width = padded_width(p);
   const Index copied = pass.copy ? pass.images * pass.height * pass.width * p.c : 0;
   pass.pass = std::clamp<Index>(kPassFloats / (pass.packed_step * a.groups + copied + 1), 1, std::max<Index>(pass.chunks, 1));
   return pass;
@@ -41,19 +43,9 @@ std::size_t pass_packed_bytes(const Conv2dProblem& p, const GradWeightPass& pass
 // Images [begin, end) of x into `copies`, each with its zeros around it.
 void copy_padded(Context& context, const Conv2dProblem& p, const GradWeightPass& pass, const float* x, Index begin, Index end,
                  float* copies) noexcept {
-  const Index pitch = pass.width * p.c, row = p.w * p.c;
-  context.parallel_for(end - begin, pass.height * pitch, [&](Index first, Index last, int) {
-    for (Index image = first; image < last; ++image) {
-      float* to = copies + image * pass.height * pitch;
-      const float* const from = x + (begin + image) * p.h * row;
-      to = std::fill_n(to, p.attrs.pad_top * pitch, 0.0f);
-      for (Index ih = 0; ih < p.h; ++ih) {
-        to = std::fill_n(to, p.attrs.pad_left * p.c, 0.0f);
-        to = std::copy_n(from + ih * row, row, to);
-        to = std::fill_n(to, p.attrs.pad_right * p.c, 0.0f);
-      }
-      std::fill_n(to, p.attrs.pad_bottom * pitch, 0.0f);
-    }
+  const Index image = pass.height * pass.width * p.c;
+  context.parallel_for(end - begin, image, [&](Index first, Index last, int) {
+    for (Index n = first; n < last; ++n) copy_padded_image(p, x + (begin + n) * p.h * p.w * p.c, copies + n * image);
   });
 }
 
@@ -97,6 +89,7 @@ void multiply_chunks(Context& context, const Conv2dProblem& p, const GradWeightP
 Index conv2d_grad_weight_images(const Conv2dProblem& p) noexcept { return std::max<Index>(1, 512 / (p.oh * p.ow)); }
 
 ScratchSize conv2d_grad_weight_scratch(const Context& context, const Conv2dProblem& p) {
+  if (grad_weight_by_columns(context, p)) return grad_weight_columns_scratch(context, p);
   const GradWeightPass pass = grad_weight_pass(context, p);
   const Index images = std::min(pass.pass * pass.images, p.n);
   return {pass_packed_bytes(p, pass) + (pass.copy ? float_bytes(images * pass.height * pass.width * p.c) : 0),
@@ -104,6 +97,7 @@ ScratchSize conv2d_grad_weight_scratch(const Context& context, const Conv2dProbl
 }
 
 void run_conv2d_grad_weight(Context& context, const Conv2dProblem& p, const float* x, const float* dy, float* dw) noexcept {
+  if (grad_weight_by_columns(context, p)) return run_grad_weight_columns(context, p, x, dy, dw);
   std::fill_n(dw, p.kh * p.kw * p.group_in() * p.oc, 0.0f);
   if (p.n == 0 || p.oc == 0 || p.c == 0) return;
   const GradWeightPass pass = grad_weight_pass(context, p);

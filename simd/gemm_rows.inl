@@ -53,6 +53,7 @@ void multiply_rows_panel(const GemmRows& args, const RowsBlock& block, Index col
     tile.a = args.a + row * args.segments + block.segment;
     tile.to = args.c + row;
     tile.from = starts ? nullptr : args.c + row;
+    tile.row_bias = block.last && args.row_bias != nullptr ? args.row_bias + row : nullptr;
     tile.residual = block.last && args.residual != nullptr ? args.residual + row : nullptr;
     if (chains != nullptr) {  // rows of kept and of C count columns from the same place
       for (Index i = 0; i < height; ++i) kept[i] = chains + (row + i) * kPanel - column;

@@ -76,6 +76,24 @@ TEST_CASE("convolutions of several row batches, bands and chunks have the contra
   check_problem(problem_of(same, {1, 3, 3, 130}, {3, 3, 130, 3}), draw, false, contexts);
 }
 
+TEST_CASE("few channels of many images, which are computed in other roles, have the contract's bits") {
+  const auto contexts = make_contexts();
+  Draw draw(6);
+  for (const Index n : {16, 37, 64, 70}) {
+    check_problem(problem_of({}, {n, 9, 8, 1}, {5, 5, 1, 6}), draw, false, contexts);
+    check_problem(problem_of({}, {n, 7, 7, 3}, {3, 2, 3, 2}), draw, true, contexts);
+    check_problem(problem_of({.pad_top = 1, .pad_left = 2, .pad_right = 1}, {n, 5, 6, 2}, {3, 3, 2, 5}), draw, n == 37,
+                  contexts);
+    check_problem(problem_of({.stride_h = 2, .stride_w = 3, .dilation_h = 2, .dilation_w = 2, .pad_bottom = 3}, {n, 9, 10, 2},
+                             {3, 3, 2, 4}),
+                  draw, false, contexts);
+    check_problem(problem_of({}, {n, 6, 6, 6}, {5, 5, 6, 16}), draw, false, contexts);
+  }
+  // Chunks of one image; and several passes of chunks.
+  check_problem(problem_of({}, {18, 24, 23, 1}, {3, 3, 1, 2}), draw, false, contexts);
+  check_problem(problem_of({.pad_top = 2}, {3, 24, 23, 2}, {2, 3, 2, 3}), draw, false, contexts);
+}
+
 TEST_CASE("a convolution and its gradients are as near to the exact values as their chains allow") {
   Context context;
   Draw draw(3);
