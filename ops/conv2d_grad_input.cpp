@@ -86,25 +86,112 @@ void multiply_run(const Context& context, const Conv2dProblem& p, simd::GemmRows
   batch.flush();
 }
 
+// Whether the products go tap by tap, each for all pixels that it reaches, instead of run by run with all taps of the run. Then
+// C is read and written once for each tap, which few channels do not pay for; but each tap's filters are read once, where the
+// corners and edges of a small image would read them all again.
+bool goes_by_taps(const Conv2dProblem& p) noexcept { return p.kh * p.kw > 1 && p.group_out() >= 64; }
+
+// Outputs [begin, end) of one axis whose tap `tap` lies on the pixels [low, high).
+struct Outputs {
+  Outputs(const Axis& axis, Index tap, Index low, Index high) noexcept {
+    const Index shift = tap * axis.dilation - axis.pad;  // the pixel is output * stride + shift
+    begin = low <= shift ? 0 : (low - shift + axis.stride - 1) / axis.stride;
+    end = high <= shift ? 0 : std::min((high - shift + axis.stride - 1) / axis.stride, axis.outputs);
+    first_pixel = begin * axis.stride + shift;
+  }
+  Index begin, end, first_pixel;
+};
+
+// The gradient of pixel rows [h_begin, h_end) of images [n_begin, n_end), which start as +0, tap by tap. The images are taken a
+// few at a time, about as many pixels as a batch of rows holds, so that dx stays in the caches from tap to tap.
+void multiply_by_taps(const Context& context, const Conv2dProblem& p, const simd::GemmRows& all_taps, const GroupStep& step,
+                      Index n_begin, Index n_end, Index h_begin, Index h_end, const float* dy, float* dx,
+                      std::byte* scratch) noexcept {
+  const Axis h_axis = height_axis(p), w_axis = width_axis(p);
+  Index first_row = 0;  // of packed_b
+  simd::GemmRows product = all_taps;
+  product.segments = 1;
+  product.b_segments = &first_row;
+  product.accumulate = simd::Accumulate::chain;
+  const Index images = std::max<Index>(RowBatch::capacity(1) / std::max<Index>((h_end - h_begin) * p.w, 1), 1);
+  const Index rows = std::max<Index>(RowBatch::capacity(1) / std::max<Index>(p.w, 1), 1);
+  for (Index n0 = n_begin; n0 < n_end; n0 += images) {
+    const Index n1 = std::min(n0 + images, n_end);
+    for (Index h0 = h_begin; h0 < h_end; h0 += rows) {
+      const Index h1 = std::min(h0 + rows, h_end);
+      for (Index n = n0; n < n1; ++n) std::fill_n(dx + (n * p.h + h0) * p.w * p.c, (h1 - h0) * p.w * p.c, 0.0f);
+      for (Index tap = 0; tap < p.kh * p.kw; ++tap) {
+        const Outputs oh(h_axis, tap / p.kw, h0, h1), ow(w_axis, tap % p.kw, 0, p.w);
+        if (oh.begin >= oh.end || ow.begin >= ow.end) continue;
+        first_row = tap * p.group_out();
+        RowBatch batch(context.kernels(), product, step, false, scratch);
+        for (Index n = n0; n < n1; ++n) {
+          for (Index i = oh.begin; i < oh.end; ++i) {
+            const Index ih = oh.first_pixel + (i - oh.begin) * h_axis.stride;
+            float* const pixels = dx + ((n * p.h + ih) * p.w + ow.first_pixel) * p.c;
+            const float* const source = dy + (n * p.oh + i) * p.ow * p.oc;
+            for (Index j = ow.begin; j < ow.end;) {
+              const Index pixel_step = w_axis.stride * p.c;
+              const RowBatch::Rows added = batch.add(ow.end - j, pixels + (j - ow.begin) * pixel_step, pixel_step);
+              for (Index k = 0; k < added.count; ++k) added.slots[k] = source + (j + k) * p.oc;
+              j += added.count;
+            }
+          }
+        }
+        batch.flush();
+      }
+    }
+  }
+}
+
+// The same run by run, each once.
+void multiply_by_runs(const Context& context, const Conv2dProblem& p, const simd::GemmRows& product, const GroupStep& step,
+                      Index n_begin, Index n_end, Index h_begin, Index h_end, const float* dy, float* dx,
+                      std::byte* scratch) noexcept {
+  for_each_run(height_axis(p), h_begin, h_end, [&](const TapRun& rows) {
+    for_each_run(width_axis(p), 0, p.w, [&](const TapRun& columns) {
+      multiply_run(context, p, product, step, rows, columns, n_begin, n_end, dy, dx, scratch);
+    });
+  });
+}
+
+std::size_t transposed_bytes(const Conv2dProblem& p) noexcept {
+  return rounded_up(float_bytes(p.kh * p.kw * p.group_in() * p.oc));
+}
+
 }  // namespace
 
 ScratchSize conv2d_grad_input_scratch(const Context& context, const Conv2dProblem& p) {
   if (grad_input_in_batch_lanes(context, p)) return {0, grad_input_batch_lanes_bytes(context, p)};
-  const Index taps = p.kh * p.kw;
-  return {rounded_up(float_bytes(taps * p.group_in() * p.oc)) + float_bytes(grad_input_step(context, p) * p.attrs.groups),
-          row_batch_bytes(taps) + segment_bytes(p)};
+  return {transposed_bytes(p) + conv2d_grad_input_packed_bytes(context, p), row_batch_bytes(p.kh * p.kw) + segment_bytes(p)};
+}
+
+std::size_t conv2d_grad_input_packed_bytes(const Context& context, const Conv2dProblem& p) {
+  if (grad_input_in_batch_lanes(context, p)) return transposed_bytes(p);
+  return float_bytes(grad_input_step(context, p) * p.attrs.groups);
+}
+
+void pack_conv2d_grad_input(Context& context, const Conv2dProblem& p, const float* w, float* packed) noexcept {
+  if (grad_input_in_batch_lanes(context, p)) {
+    std::copy_n(w, p.kh * p.kw * p.c * p.oc, packed);
+  } else {
+    pack_transposed(context, p, w, reinterpret_cast<float*>(context.shared_scratch()), packed);
+  }
 }
 
 void run_conv2d_grad_input(Context& context, const Conv2dProblem& p, const float* dy, const float* w, float* dx) noexcept {
   if (p.n == 0 || p.c == 0) return;
   if (grad_input_in_batch_lanes(context, p)) return run_grad_input_batch_lanes(context, p, dy, w, dx);
-  float* const transposed = reinterpret_cast<float*>(context.shared_scratch());
-  float* const packed =
-      reinterpret_cast<float*>(context.shared_scratch() + rounded_up(float_bytes(p.kh * p.kw * p.group_in() * p.oc)));
-  pack_transposed(context, p, w, transposed, packed);
+  float* const packed = reinterpret_cast<float*>(context.shared_scratch() + transposed_bytes(p));
+  pack_conv2d_grad_input(context, p, w, packed);
+  run_conv2d_grad_input_packed(context, p, dy, packed, dx);
+}
 
+void run_conv2d_grad_input_packed(Context& context, const Conv2dProblem& p, const float* dy, const float* packed,
+                                  float* dx) noexcept {
+  if (p.n == 0 || p.c == 0) return;
+  if (grad_input_in_batch_lanes(context, p)) return run_grad_input_batch_lanes(context, p, dy, packed, dx);
   const Conv2dAttrs& a = p.attrs;
-  const Axis h_axis = height_axis(p), w_axis = width_axis(p);
   simd::GemmRows product;
   product.n = p.group_in();
   product.segment_length = p.group_out();
@@ -114,11 +201,8 @@ void run_conv2d_grad_input(Context& context, const Conv2dProblem& p, const float
 
   // Images [n_begin, n_end), pixel rows [h_begin, h_end).
   const auto multiply = [&](Index n_begin, Index n_end, Index h_begin, Index h_end, int thread) {
-    for_each_run(h_axis, h_begin, h_end, [&](const TapRun& rows) {
-      for_each_run(w_axis, 0, p.w, [&](const TapRun& columns) {
-        multiply_run(context, p, product, step, rows, columns, n_begin, n_end, dy, dx, context.thread_scratch(thread));
-      });
-    });
+    const auto by = goes_by_taps(p) ? multiply_by_taps : multiply_by_runs;
+    by(context, p, product, step, n_begin, n_end, h_begin, h_end, dy, dx, context.thread_scratch(thread));
   };
   const Index row_work = p.w * (p.c * (product.packed_k / (16 * a.stride_h * a.stride_w) + 1) + p.kh * p.kw);
   if (p.n >= context.threads()) {

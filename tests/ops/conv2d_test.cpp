@@ -94,6 +94,19 @@ TEST_CASE("few channels of many images, which are computed in other roles, have 
   check_problem(problem_of({.pad_top = 2}, {3, 24, 23, 2}, {2, 3, 2, 3}), draw, false, contexts);
 }
 
+TEST_CASE("gradients of images that go tap by tap have the contract's bits") {
+  const auto contexts = make_contexts();
+  Draw draw(7);
+  const Conv2dAttrs same{.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+  check_problem(problem_of(same, {1, 7, 7, 5}, {3, 3, 5, 64}), draw, false, contexts);
+  check_problem(problem_of(same, {11, 7, 6, 3}, {3, 3, 3, 65}), draw, true, contexts);
+  check_problem(problem_of({.stride_h = 2, .stride_w = 3, .pad_top = 2}, {2, 19, 20, 2}, {3, 4, 2, 64}), draw, false, contexts);
+  check_problem(problem_of({.stride_w = 2, .dilation_h = 2, .dilation_w = 3, .pad_bottom = 4, .groups = 2}, {3, 9, 12, 4},
+                           {3, 3, 2, 128}),
+                draw, false, contexts);
+  check_problem(problem_of({.pad_right = 1}, {1, 2, 300, 1}, {2, 2, 1, 64}), draw, false, contexts);
+}
+
 TEST_CASE("a convolution and its gradients are as near to the exact values as their chains allow") {
   Context context;
   Draw draw(3);
@@ -135,6 +148,19 @@ TEST_CASE("filters that were packed before give the bits of filters packed on th
     ops::pack_conv2d(*context, p, w.data(), filters);
     ops::run_conv2d_packed(*context, p, x.data(), filters, {}, got.data());
     require_same_bits(got, want);
+
+    const Conv2dProblem plain = problem_of({.pad_left = 1}, {2, 7, 6, 6}, {3, 2, 6, 8});
+    const Conv2dProblem many = problem_of({.pad_left = 1}, {40, 7, 6, 6}, {3, 2, 6, 8});
+    const Conv2dProblem deep = problem_of({.stride_h = 2, .pad_top = 1}, {2, 7, 6, 5}, {3, 2, 5, 64});
+    for (const Conv2dProblem& q : {p, plain, many, deep}) {
+      const Tensor dy = draw.tensor(y_shape(q)), v = draw.tensor(w_shape(q));
+      Tensor want_dx(x_shape(q)), got_dx(x_shape(q));
+      ops::conv2d_grad_input(*context, q.attrs, dy, v, want_dx);
+      const auto packed_v = allocate_array<std::byte>(static_cast<Index>(ops::conv2d_grad_input_packed_bytes(*context, q)));
+      ops::pack_conv2d_grad_input(*context, q, v.data(), reinterpret_cast<float*>(packed_v.get()));
+      ops::run_conv2d_grad_input_packed(*context, q, dy.data(), reinterpret_cast<float*>(packed_v.get()), got_dx.data());
+      require_same_bits(got_dx, want_dx);
+    }
   }
 }
 
