@@ -93,7 +93,7 @@ ScratchSize conv2d_grad_weight_scratch(const Context& context, const Conv2dProbl
   const GradWeightPass pass = grad_weight_pass(context, p);
   const Index images = std::min(pass.pass * pass.images, p.n);
   return {pass_packed_bytes(p, pass) + (pass.copy ? float_bytes(images * pass.height * pass.width * p.c) : 0),
-          row_batch_bytes(pass.images * p.oh)};
+          row_batch_bytes(pass.images * p.oh, simd::Accumulate::add)};
 }
 
 void run_conv2d_grad_weight(Context& context, const Conv2dProblem& p, const float* x, const float* dy, float* dw) noexcept {
