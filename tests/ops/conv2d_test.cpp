@@ -107,6 +107,20 @@ TEST_CASE("gradients of images that go tap by tap have the contract's bits") {
   check_problem(problem_of({.pad_right = 1}, {1, 2, 300, 1}, {2, 2, 1, 64}), draw, false, contexts);
 }
 
+TEST_CASE("gradients of filters over many channels, read from a copy by channels, have the contract's bits") {
+  const auto contexts = make_contexts();
+  Draw draw(8);
+  const Conv2dAttrs same{.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+  check_problem(problem_of(same, {3, 7, 7, 128}, {3, 3, 128, 20}), draw, false, contexts);
+  check_problem(problem_of({}, {12, 8, 7, 257}, {1, 1, 257, 20}), draw, true, contexts);
+  check_problem(problem_of({.stride_h = 2, .stride_w = 2, .pad_top = 1, .pad_right = 2}, {2, 9, 10, 130}, {3, 3, 130, 17}),
+                draw, false, contexts);
+  check_problem(problem_of({.stride_h = 3, .stride_w = 2, .dilation_h = 2, .dilation_w = 3, .pad_left = 7, .groups = 2},
+                           {2, 11, 9, 128}, {3, 3, 64, 34}),
+                draw, false, contexts);
+  check_problem(problem_of({.pad_top = 3, .pad_left = 4}, {1, 1, 2, 128}, {2, 3, 128, 18}), draw, false, contexts);
+}
+
 TEST_CASE("a convolution and its gradients are as near to the exact values as their chains allow") {
   Context context;
   Draw draw(3);
