@@ -88,8 +88,12 @@ void multiply_run(const Context& context, const Conv2dProblem& p, simd::GemmRows
 
 // Whether the products go tap by tap, each for all pixels that it reaches, instead of run by run with all taps of the run. Then
 // C is read and written once for each tap, which few channels do not pay for; but each tap's filters are read once, where the
-// corners and edges of a small image would read them all again.
-bool goes_by_taps(const Conv2dProblem& p) noexcept { return p.kh * p.kw > 1 && p.group_out() >= 64; }
+// corners and edges of a small image would read them all again, and there are fewer products where runs are short.
+bool goes_by_taps(const Conv2dProblem& p) noexcept {
+  constexpr Index kManyChannels = 64, kShortRun = 8;
+  const Index runs = (2 * p.kh - 1) * (2 * p.kw - 1);  // at stride 1, in an image that is larger than the kernel
+  return p.kh * p.kw > 1 && (p.group_out() >= kManyChannels || p.n * p.h * p.w < kShortRun * runs);
+}
 
 // Outputs [begin, end) of one axis whose tap `tap` lies on the pixels [low, high).
 struct Outputs {
