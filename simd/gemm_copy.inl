@@ -1,30 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of matrices, plain and transposed, written once over the vector vocabulary.
+// Copies of matrices of short rows, written once over the vector vocabulary.
 //
-// Included after gemm_body.inl, whose Tuning::transpose it uses.
+// Included after gemm_body.inl, whose rows of registers it uses.
 
 namespace vitro::simd {
 namespace {
-
-// Tiles of the vectors' width, those of one stripe of x's columns first: y, which is written, is the one to be written in runs.
-void body_transpose(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
-  for (Index j = 0; j < columns; j += Vec::kWidth) {
-    const Index width = smaller(Vec::kWidth, columns - j);
-    const Vec::Mask in_mask = Vec::first(width);
-    for (Index i = 0; i < rows; i += Vec::kWidth) {
-      const Index height = smaller(Vec::kWidth, rows - i);
-      const Vec::Mask out_mask = Vec::first(height);
-      Vec::Reg in[Vec::kWidth], out[Vec::kWidth];
-      VITRO_UNROLL
-      for (int r = 0; r < Vec::kWidth; ++r) in[r] = r < height ? Vec::load(in_mask, x + (i + r) * x_stride + j) : Vec::zero();
-      Tuning::transpose(in, out);
-      VITRO_UNROLL
-      for (int c = 0; c < Vec::kWidth; ++c) {
-        if (c < width) Vec::store(out_mask, y + (j + c) * y_stride + i, out[c]);
-      }
-    }
-  }
-}
 
 template <int vectors>
 void copy_narrow_rows(Index rows, Vec::Mask last, const float* x, Index x_stride, float* y, Index y_stride) noexcept {

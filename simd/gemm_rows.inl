@@ -46,6 +46,8 @@ void multiply_rows_panel(const GemmRows& args, const RowsBlock& block, Index col
   const bool starts = block.first && args.accumulate != Accumulate::chain;
   const RowTiles tiles(args.rows, panel.tile_rows());
   share_prefetch(tile, panel_after(args, block, column, panel, tile.b), panel.width(), tiles.count);
+  const bool one_panel = tile.ahead_step == 0;
+  const Index newest = block.segments - 1;  // the segment in which a convolution's next rows see new pixels
   float* kept[kMaxRows];
   Index row = 0;
   for (Index t = 0; t < tiles.count; ++t) {
@@ -60,8 +62,11 @@ void multiply_rows_panel(const GemmRows& args, const RowsBlock& block, Index col
       tile.from = starts ? nullptr : kept;
       if (!block.last) tile.to = kept;
     }
+    if (one_panel && newest >= 0 && row + height < args.rows) {
+      prefetch_next_rows(tile, tile.a[newest], tile.a[height * args.segments + newest]);
+    }
     kTileFunctions.of[height][panel.vectors](tile);
-    advance_prefetch(tile);
+    if (!one_panel) advance_prefetch(tile);
     row += height;
   }
 }
