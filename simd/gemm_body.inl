@@ -33,8 +33,9 @@ constexpr Index round_up(Index value, Index step) noexcept { return (value + ste
 // The size of the blocks, equal but for the last one, that cut `whole` into as few as blocks of at most `most` (rounded up to
 // `step`, of which `most` is a multiple) can.
 constexpr Index even_share(Index whole, Index most, Index step) noexcept {
+  if (whole <= most) return whole;  // without a division: a small product takes less time than a few of them
   const Index blocks = (whole + most - 1) / most;
-  return blocks <= 1 ? whole : round_up((whole + blocks - 1) / blocks, step);
+  return round_up((whole + blocks - 1) / blocks, step);
 }
 
 // The columns of one tile, and what follows from their number.

@@ -154,7 +154,7 @@ void multiply_tile(const Tile& tile) noexcept {
     for (Index remaining = tile.segment_length; remaining > 0; --remaining) {
       Vec::Reg columns[vectors];
       load_b_row(columns, tile, b);
-      if constexpr (vectors == Tuning::kVectors && Vec::kWidth > 1) {
+      if constexpr (rows > 1 && vectors == Tuning::kVectors && Vec::kWidth > 1) {
         constexpr int kRead = 0, kSecondLevel = 2;
         __builtin_prefetch(reinterpret_cast<const void*>(ahead), kRead, kSecondLevel);
         ahead += tile.ahead_step;
