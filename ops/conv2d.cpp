@@ -3,6 +3,7 @@
 #include "conv2d.hpp"
 
 #include "checks.hpp"
+#include "conv2d_batch_lanes.hpp"
 #include "row_batch.hpp"
 
 #include <algorithm>
@@ -186,15 +187,21 @@ Result<Conv2dProblem> conv2d_problem(const Conv2dAttrs& attrs, const Shape& x, c
 }
 
 std::size_t conv2d_packed_bytes(const Context& context, const Conv2dProblem& problem) {
+  if (forward_in_batch_lanes(context, problem)) return float_bytes(problem.kh * problem.kw * problem.c * problem.oc);
   return float_bytes(packed_step(context, problem) * problem.attrs.groups);
 }
 
 ScratchSize conv2d_scratch(const Context& context, const Conv2dProblem& problem) {
+  const bool lanes = forward_in_batch_lanes(context, problem);
   return {rounded_up(float_bytes(zero_row_floats(problem))) + conv2d_packed_bytes(context, problem),
-          thread_bytes(problem, forward_plan(problem))};
+          lanes ? forward_batch_lanes_bytes(context, problem) : thread_bytes(problem, forward_plan(problem))};
 }
 
 void pack_conv2d(Context& context, const Conv2dProblem& p, const float* w, float* packed) noexcept {
+  if (forward_in_batch_lanes(context, p)) {
+    const Index depth = p.kh * p.kw * p.c;
+    return context.kernels().transpose(depth, p.oc, w, p.oc, packed, depth);
+  }
   const Index step = packed_step(context, p);
   for (Index group = 0; group < p.attrs.groups; ++group) {
     context.kernels().pack_b(p.kh * p.kw * p.group_in(), p.group_out(), w + group * p.group_out(), p.oc, 1,
@@ -212,6 +219,7 @@ void run_conv2d(Context& context, const Conv2dProblem& problem, const float* x, 
 void run_conv2d_packed(Context& context, const Conv2dProblem& p, const float* x, const float* packed, const Epilogue& epilogue,
                        float* y) noexcept {
   if (p.n == 0 || p.oc == 0) return;
+  if (forward_in_batch_lanes(context, p)) return run_forward_batch_lanes(context, p, x, packed, epilogue, y);
   const ForwardPlan plan = forward_plan(p);
   float* const zeros = reinterpret_cast<float*>(context.shared_scratch());
   std::fill_n(zeros, zero_row_floats(p), 0.0f);

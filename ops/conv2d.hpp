@@ -55,6 +55,12 @@ void run_conv2d_packed(Context& context, const Conv2dProblem& problem, const flo
 ScratchSize conv2d_grad_input_scratch(const Context& context, const Conv2dProblem& problem);
 void run_conv2d_grad_input(Context& context, const Conv2dProblem& problem, const float* dy, const float* w, float* dx) noexcept;
 
+// The same with weights packed before, as for the forward pass (another layout); packing needs the scratch, too.
+std::size_t conv2d_grad_input_packed_bytes(const Context& context, const Conv2dProblem& problem);
+void pack_conv2d_grad_input(Context& context, const Conv2dProblem& problem, const float* w, float* packed) noexcept;
+void run_conv2d_grad_input_packed(Context& context, const Conv2dProblem& problem, const float* dy, const float* packed,
+                                  float* dx) noexcept;
+
 // Images in chunks of max(1, 512 / (OH * OW)); in each chunk one chain over (n, oh, ow), rising, from +0, of x * dy, where
 // padding takes part as x = +0; chunks added to +0 in rising order. N = 0 gives +0.
 Index conv2d_grad_weight_images(const Conv2dProblem& problem) noexcept;

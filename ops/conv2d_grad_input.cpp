@@ -2,42 +2,14 @@
 // Gradient of the convolution's input: a gather over the taps that reach a pixel.
 #include "checks.hpp"
 #include "conv2d.hpp"
+#include "conv2d_batch_lanes.hpp"
+#include "conv2d_taps.hpp"
 #include "row_batch.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 namespace vitro::ops {
 namespace {
-
-struct Axis {
-  Index stride, dilation, pad, kernel, outputs;
-};
-
-// Positions of one axis of the image that are reached by the same taps: position begin + i * stride (i < count) by tap
-// tap + j * tap_step (j < taps), from output out + i - j * out_step.
-struct TapRun {
-  Index begin, count;
-  Index tap, tap_step, taps;
-  Index out, out_step;
-};
-
-// The run of one position: tap k reaches it from output (position + pad - k * dilation) / stride where that division leaves no
-// rest.
-TapRun taps_at(const Axis& axis, Index position) noexcept {
-  const Index shared = std::gcd(axis.stride, axis.dilation);
-  TapRun run{position, 1, 0, axis.stride / shared, 0, 0, axis.dilation / shared};
-  for (Index k = 0; k < axis.kernel; ++k) {
-    const Index distance = position + axis.pad - k * axis.dilation;
-    if (distance < 0) break;
-    if (distance % axis.stride != 0 || distance / axis.stride >= axis.outputs) continue;
-    if (run.taps++ == 0) {
-      run.tap = k;
-      run.out = distance / axis.stride;
-    }
-  }
-  return run;
-}
 
 // Calls body(run) for runs that together hold the positions [begin, end). Positions that are a stride apart see taps of one
 // arithmetic progression, of which the first and the number say all.
@@ -66,10 +38,7 @@ void pack_transposed(Context& context, const Conv2dProblem& p, const float* w, f
     float* to = transposed + group * taps * out * in;
     context.parallel_for(taps, in * out, [&](Index begin, Index end, int) {
       for (Index tap = begin; tap < end; ++tap) {
-        for (Index ic = 0; ic < in; ++ic) {
-          const float* const from = w + (tap * in + ic) * p.oc + group * out;
-          for (Index oc = 0; oc < out; ++oc) to[(tap * out + oc) * in + ic] = from[oc];
-        }
+        context.kernels().transpose(in, out, w + tap * in * p.oc + group * out, p.oc, to + tap * out * in, in);
       }
     });
     context.kernels().pack_b(taps * out, in, to, in, 1, packed + group * grad_input_step(context, p));
@@ -117,24 +86,116 @@ void multiply_run(const Context& context, const Conv2dProblem& p, simd::GemmRows
   batch.flush();
 }
 
+// Whether the products go tap by tap, each for all pixels that it reaches, instead of run by run with all taps of the run. Then
+// C is read and written once for each tap, which few channels do not pay for; but each tap's filters are read once, where the
+// corners and edges of a small image would read them all again, and there are fewer products where runs are short.
+bool goes_by_taps(const Conv2dProblem& p) noexcept {
+  constexpr Index kManyChannels = 64, kShortRun = 8;
+  const Index runs = (2 * p.kh - 1) * (2 * p.kw - 1);  // at stride 1, in an image that is larger than the kernel
+  return p.kh * p.kw > 1 && (p.group_out() >= kManyChannels || p.n * p.h * p.w < kShortRun * runs);
+}
+
+// Outputs [begin, end) of one axis whose tap `tap` lies on the pixels [low, high).
+struct Outputs {
+  Outputs(const Axis& axis, Index tap, Index low, Index high) noexcept {
+    const Index shift = tap * axis.dilation - axis.pad;  // the pixel is output * stride + shift
+    begin = low <= shift ? 0 : (low - shift + axis.stride - 1) / axis.stride;
+    end = high <= shift ? 0 : std::min((high - shift + axis.stride - 1) / axis.stride, axis.outputs);
+    first_pixel = begin * axis.stride + shift;
+  }
+  Index begin, end, first_pixel;
+};
+
+// The gradient of pixel rows [h_begin, h_end) of images [n_begin, n_end), which start as +0, tap by tap. The images are taken a
+// few at a time, about as many pixels as a batch of rows holds, so that dx stays in the caches from tap to tap.
+void multiply_by_taps(const Context& context, const Conv2dProblem& p, const simd::GemmRows& all_taps, const GroupStep& step,
+                      Index n_begin, Index n_end, Index h_begin, Index h_end, const float* dy, float* dx,
+                      std::byte* scratch) noexcept {
+  const Axis h_axis = height_axis(p), w_axis = width_axis(p);
+  Index first_row = 0;  // of packed_b
+  simd::GemmRows product = all_taps;
+  product.segments = 1;
+  product.b_segments = &first_row;
+  product.accumulate = simd::Accumulate::chain;
+  const Index images = std::max<Index>(RowBatch::capacity(1) / std::max<Index>((h_end - h_begin) * p.w, 1), 1);
+  const Index rows = std::max<Index>(RowBatch::capacity(1) / std::max<Index>(p.w, 1), 1);
+  for (Index n0 = n_begin; n0 < n_end; n0 += images) {
+    const Index n1 = std::min(n0 + images, n_end);
+    for (Index h0 = h_begin; h0 < h_end; h0 += rows) {
+      const Index h1 = std::min(h0 + rows, h_end);
+      for (Index n = n0; n < n1; ++n) std::fill_n(dx + (n * p.h + h0) * p.w * p.c, (h1 - h0) * p.w * p.c, 0.0f);
+      for (Index tap = 0; tap < p.kh * p.kw; ++tap) {
+        const Outputs oh(h_axis, tap / p.kw, h0, h1), ow(w_axis, tap % p.kw, 0, p.w);
+        if (oh.begin >= oh.end || ow.begin >= ow.end) continue;
+        first_row = tap * p.group_out();
+        RowBatch batch(context.kernels(), product, step, false, scratch);
+        for (Index n = n0; n < n1; ++n) {
+          for (Index i = oh.begin; i < oh.end; ++i) {
+            const Index ih = oh.first_pixel + (i - oh.begin) * h_axis.stride;
+            float* const pixels = dx + ((n * p.h + ih) * p.w + ow.first_pixel) * p.c;
+            const float* const source = dy + (n * p.oh + i) * p.ow * p.oc;
+            for (Index j = ow.begin; j < ow.end;) {
+              const Index pixel_step = w_axis.stride * p.c;
+              const RowBatch::Rows added = batch.add(ow.end - j, pixels + (j - ow.begin) * pixel_step, pixel_step);
+              for (Index k = 0; k < added.count; ++k) added.slots[k] = source + (j + k) * p.oc;
+              j += added.count;
+            }
+          }
+        }
+        batch.flush();
+      }
+    }
+  }
+}
+
+// The same run by run, each once.
+void multiply_by_runs(const Context& context, const Conv2dProblem& p, const simd::GemmRows& product, const GroupStep& step,
+                      Index n_begin, Index n_end, Index h_begin, Index h_end, const float* dy, float* dx,
+                      std::byte* scratch) noexcept {
+  for_each_run(height_axis(p), h_begin, h_end, [&](const TapRun& rows) {
+    for_each_run(width_axis(p), 0, p.w, [&](const TapRun& columns) {
+      multiply_run(context, p, product, step, rows, columns, n_begin, n_end, dy, dx, scratch);
+    });
+  });
+}
+
+std::size_t transposed_bytes(const Conv2dProblem& p) noexcept {
+  return rounded_up(float_bytes(p.kh * p.kw * p.group_in() * p.oc));
+}
+
 }  // namespace
 
 ScratchSize conv2d_grad_input_scratch(const Context& context, const Conv2dProblem& p) {
-  const Index taps = p.kh * p.kw;
-  return {rounded_up(float_bytes(taps * p.group_in() * p.oc)) + float_bytes(grad_input_step(context, p) * p.attrs.groups),
-          row_batch_bytes(taps) + segment_bytes(p)};
+  if (grad_input_in_batch_lanes(context, p)) return {0, grad_input_batch_lanes_bytes(context, p)};
+  return {transposed_bytes(p) + conv2d_grad_input_packed_bytes(context, p), row_batch_bytes(p.kh * p.kw) + segment_bytes(p)};
+}
+
+std::size_t conv2d_grad_input_packed_bytes(const Context& context, const Conv2dProblem& p) {
+  if (grad_input_in_batch_lanes(context, p)) return transposed_bytes(p);
+  return float_bytes(grad_input_step(context, p) * p.attrs.groups);
+}
+
+void pack_conv2d_grad_input(Context& context, const Conv2dProblem& p, const float* w, float* packed) noexcept {
+  if (grad_input_in_batch_lanes(context, p)) {
+    std::copy_n(w, p.kh * p.kw * p.c * p.oc, packed);
+  } else {
+    pack_transposed(context, p, w, reinterpret_cast<float*>(context.shared_scratch()), packed);
+  }
 }
 
 void run_conv2d_grad_input(Context& context, const Conv2dProblem& p, const float* dy, const float* w, float* dx) noexcept {
   if (p.n == 0 || p.c == 0) return;
-  float* const transposed = reinterpret_cast<float*>(context.shared_scratch());
-  float* const packed =
-      reinterpret_cast<float*>(context.shared_scratch() + rounded_up(float_bytes(p.kh * p.kw * p.group_in() * p.oc)));
-  pack_transposed(context, p, w, transposed, packed);
+  if (grad_input_in_batch_lanes(context, p)) return run_grad_input_batch_lanes(context, p, dy, w, dx);
+  float* const packed = reinterpret_cast<float*>(context.shared_scratch() + transposed_bytes(p));
+  pack_conv2d_grad_input(context, p, w, packed);
+  run_conv2d_grad_input_packed(context, p, dy, packed, dx);
+}
 
+void run_conv2d_grad_input_packed(Context& context, const Conv2dProblem& p, const float* dy, const float* packed,
+                                  float* dx) noexcept {
+  if (p.n == 0 || p.c == 0) return;
+  if (grad_input_in_batch_lanes(context, p)) return run_grad_input_batch_lanes(context, p, dy, packed, dx);
   const Conv2dAttrs& a = p.attrs;
-  const Axis h_axis{a.stride_h, a.dilation_h, a.pad_top, p.kh, p.oh};
-  const Axis w_axis{a.stride_w, a.dilation_w, a.pad_left, p.kw, p.ow};
   simd::GemmRows product;
   product.n = p.group_in();
   product.segment_length = p.group_out();
@@ -144,11 +205,8 @@ void run_conv2d_grad_input(Context& context, const Conv2dProblem& p, const float
 
   // Images [n_begin, n_end), pixel rows [h_begin, h_end).
   const auto multiply = [&](Index n_begin, Index n_end, Index h_begin, Index h_end, int thread) {
-    for_each_run(h_axis, h_begin, h_end, [&](const TapRun& rows) {
-      for_each_run(w_axis, 0, p.w, [&](const TapRun& columns) {
-        multiply_run(context, p, product, step, rows, columns, n_begin, n_end, dy, dx, context.thread_scratch(thread));
-      });
-    });
+    const auto by = goes_by_taps(p) ? multiply_by_taps : multiply_by_runs;
+    by(context, p, product, step, n_begin, n_end, h_begin, h_end, dy, dx, context.thread_scratch(thread));
   };
   const Index row_work = p.w * (p.c * (product.packed_k / (16 * a.stride_h * a.stride_w) + 1) + p.kh * p.kw);
   if (p.n >= context.threads()) {

@@ -146,7 +146,7 @@ void run_linear_grad_input(Context& context, const LinearProblem& problem, const
 
 ScratchSize linear_grad_weight_scratch(const Context& context, const LinearProblem& problem) {
   return {float_bytes(packed_b_step(context.kernels(), std::min(problem.rows, kGradWeightRows), problem.out)),
-          row_batch_bytes(1)};
+          row_batch_bytes(1, simd::Accumulate::add)};
 }
 
 void run_linear_grad_weight(Context& context, const LinearProblem& problem, const float* x, const float* dy,

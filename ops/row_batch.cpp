@@ -18,8 +18,10 @@ Index RowBatch::capacity(Index segments) noexcept {
   return rows - rows % kFewestRows;
 }
 
-std::size_t row_batch_bytes(Index segments) noexcept {
-  return rounded_up(table_bytes(RowBatch::capacity(segments) * (segments + 2)));
+std::size_t row_batch_bytes(Index segments, simd::Accumulate accumulate) noexcept {
+  const Index rows = RowBatch::capacity(segments);
+  const bool chains = accumulate == simd::Accumulate::add;
+  return rounded_up(table_bytes(rows * (segments + 2))) + (chains ? float_bytes(rows * simd::kGemmRowsScratch) : 0);
 }
 
 RowBatch::RowBatch(const simd::KernelTable& kernels, const simd::GemmRows& product, const GroupStep& step, bool residual,
@@ -35,6 +37,9 @@ RowBatch::RowBatch(const simd::KernelTable& kernels, const simd::GemmRows& produ
   product_.a = a_;
   product_.c = c_;
   product_.residual = residual_;
+  if (product.accumulate == simd::Accumulate::add) {
+    product_.scratch = reinterpret_cast<float*>(memory + rounded_up(table_bytes(capacity_ * (product.segments + 2))));
+  }
 }
 
 void RowBatch::flush() noexcept {

@@ -26,10 +26,12 @@ struct GroupStep {
 };
 
 // One batch holds up to capacity() rows. add() multiplies and starts anew when the batch is full; flush() multiplies what is
-// left. The memory, row_batch_bytes(segments), holds the pointer tables.
+// left. The memory, row_batch_bytes(segments, accumulate), holds the pointer tables and what gemm_rows needs to cut long chains
+// that are added to C.
 class RowBatch {
  public:
-  // `product` says everything but rows, a, c and residual. Requires product.segments <= segments of row_batch_bytes().
+  // `product` says everything but rows, a, c, residual and scratch. Requires product.segments <= segments of row_batch_bytes()
+  // and the same accumulate.
   RowBatch(const simd::KernelTable& kernels, const simd::GemmRows& product, const GroupStep& step, bool residual,
            std::byte* memory) noexcept;
 
@@ -64,6 +66,6 @@ class RowBatch {
   const float** residual_;
 };
 
-std::size_t row_batch_bytes(Index segments) noexcept;
+std::size_t row_batch_bytes(Index segments, simd::Accumulate accumulate = simd::Accumulate::overwrite) noexcept;
 
 }  // namespace vitro::ops

@@ -56,6 +56,7 @@ struct GemmRows {
   const Index* b_segments = nullptr;
   float* const* c = nullptr;  // [rows], each to n dense floats
   Accumulate accumulate = Accumulate::overwrite;
+  const float* row_bias = nullptr;         // [rows] or null: c = c + row_bias[i], before the other bias
   const float* bias = nullptr;             // [n] or null
   const float* const* residual = nullptr;  // [rows] pointers to n floats each, or null
   bool relu = false;
@@ -71,7 +72,9 @@ constexpr Index kGemmRowsScratch = 64;
   void gemm(const Gemm& args) noexcept;                                                                             \
   Index packed_b_size(Index k, Index n) noexcept;                                                                   \
   void pack_b(Index k, Index n, const float* b, Index b_row_stride, Index b_column_stride, float* packed) noexcept; \
-  void gemm_rows(const GemmRows& args) noexcept;
+  void gemm_rows(const GemmRows& args) noexcept;                                                                    \
+  void transpose(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept;     \
+  void copy_rows(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept;
 
 namespace scalar {
 VITRO_GEMM_ENTRY_POINTS

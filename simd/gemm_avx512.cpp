@@ -61,6 +61,7 @@ struct Tuning {
 }  // namespace vitro::simd
 
 #include "gemm_body.inl"
+#include "gemm_copy.inl"
 #include "gemm_rows.inl"
 
 namespace vitro::simd::avx512 {
@@ -72,5 +73,11 @@ void pack_b(Index k, Index n, const float* b, Index b_row_stride, Index b_column
   pack_panels(k, n, b, b_row_stride, b_column_stride, packed);
 }
 void gemm_rows(const GemmRows& args) noexcept { body_gemm_rows(args); }
+void transpose(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
+  body_transpose(rows, columns, x, x_stride, y, y_stride);
+}
+void copy_rows(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
+  body_copy_rows(rows, columns, x, x_stride, y, y_stride);
+}
 
 }  // namespace vitro::simd::avx512

@@ -12,6 +12,8 @@ struct RowsBlock {
   bool first, last;  // of the product
 };
 
+constexpr Index kNearB = 1 << 17;  // floats of a packed B that stays in the second-level cache
+
 // The part of packed B that is needed after the panel at b: the block's next panel, or the first panel of the next block or of
 // the next product.
 const float* panel_after(const GemmRows& args, const RowsBlock& block, Index column, const Panel& panel,
@@ -46,6 +48,9 @@ void multiply_rows_panel(const GemmRows& args, const RowsBlock& block, Index col
   const bool starts = block.first && args.accumulate != Accumulate::chain;
   const RowTiles tiles(args.rows, panel.tile_rows());
   share_prefetch(tile, panel_after(args, block, column, panel, tile.b), panel.width(), tiles.count);
+  // A small B stays near between its panels: the first one fetches the rows of A instead.
+  const bool fetches_rows = tile.ahead_step == 0 || (column == 0 && args.packed_k * args.n <= kNearB);
+  const Index newest = block.segments - 1;  // the segment in which a convolution's next rows see new pixels
   float* kept[kMaxRows];
   Index row = 0;
   for (Index t = 0; t < tiles.count; ++t) {
@@ -53,14 +58,18 @@ void multiply_rows_panel(const GemmRows& args, const RowsBlock& block, Index col
     tile.a = args.a + row * args.segments + block.segment;
     tile.to = args.c + row;
     tile.from = starts ? nullptr : args.c + row;
+    tile.row_bias = block.last && args.row_bias != nullptr ? args.row_bias + row : nullptr;
     tile.residual = block.last && args.residual != nullptr ? args.residual + row : nullptr;
     if (chains != nullptr) {  // rows of kept and of C count columns from the same place
       for (Index i = 0; i < height; ++i) kept[i] = chains + (row + i) * kPanel - column;
       tile.from = starts ? nullptr : kept;
       if (!block.last) tile.to = kept;
     }
+    if (fetches_rows && newest >= 0 && row + height < args.rows) {
+      prefetch_next_rows(tile, tile.a[newest], tile.a[height * args.segments + newest]);
+    }
     kTileFunctions.of[height][panel.vectors](tile);
-    advance_prefetch(tile);
+    if (!fetches_rows) advance_prefetch(tile);
     row += height;
   }
 }

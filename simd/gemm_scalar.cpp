@@ -10,8 +10,10 @@ namespace {
 // C is read only where it takes part: an overwritten C may be uninitialised.
 float start(Accumulate accumulate, const float& c) noexcept { return accumulate == Accumulate::chain ? c : 0.0f; }
 
-float finish(Accumulate accumulate, const float& c, float chain, const float* bias, const float* residual, bool relu) noexcept {
+float finish(Accumulate accumulate, const float& c, float chain, const float* row_bias, const float* bias,
+             const float* residual, bool relu) noexcept {
   float result = accumulate == Accumulate::add ? c + chain : chain;
+  if (row_bias != nullptr) result = result + *row_bias;
   if (bias != nullptr) result = result + *bias;
   if (residual != nullptr) result = result + *residual;
   return relu && result < 0.0f ? 0.0f : result;
@@ -32,7 +34,7 @@ void gemm(const Gemm& args) noexcept {
         chain = Vec::fma(args.a[i * args.a_row_stride + p * args.a_column_stride],
                          args.b[p * args.b_row_stride + j * args.b_column_stride], chain);
       }
-      c = finish(args.accumulate, c, chain, epilogue.bias == nullptr ? nullptr : epilogue.bias + j,
+      c = finish(args.accumulate, c, chain, nullptr, epilogue.bias == nullptr ? nullptr : epilogue.bias + j,
                  residual == nullptr ? nullptr : residual + j, epilogue.relu);
     }
   }
@@ -60,9 +62,21 @@ void gemm_rows(const GemmRows& args) noexcept {
           chain = Vec::fma(a[t * args.a_stride], args.packed_b[(first_row + t) * args.n + j], chain);
         }
       }
-      c = finish(args.accumulate, c, chain, args.bias == nullptr ? nullptr : args.bias + j,
-                 residual == nullptr ? nullptr : residual + j, args.relu);
+      c = finish(args.accumulate, c, chain, args.row_bias == nullptr ? nullptr : args.row_bias + i,
+                 args.bias == nullptr ? nullptr : args.bias + j, residual == nullptr ? nullptr : residual + j, args.relu);
     }
+  }
+}
+
+void transpose(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
+  for (Index i = 0; i < rows; ++i) {
+    for (Index j = 0; j < columns; ++j) y[j * y_stride + i] = x[i * x_stride + j];
+  }
+}
+
+void copy_rows(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
+  for (Index i = 0; i < rows; ++i) {
+    for (Index j = 0; j < columns; ++j) y[i * y_stride + j] = x[i * x_stride + j];
   }
 }
 

@@ -36,6 +36,7 @@ struct Tile {
   const float* const* from = nullptr;  // rows from which the chains start; null: from +0
   float* const* to = nullptr;          // rows that take the result
   bool add = false;                    // to = to + chain, instead of to = chain
+  const float* row_bias = nullptr;     // at the tile's first row, or null
   const float* bias = nullptr;         // at the tile's first column, or null
   const float* const* residual = nullptr;
   bool relu = false;
@@ -85,7 +86,7 @@ VITRO_INLINE void add_to_row(Vec::Reg (&row)[vectors], const Vec::Reg (&other)[v
   for (int j = 0; j < vectors; ++j) row[j] = Vec::add(row[j], other[j]);
 }
 
-// What comes after the chains: each step for all rows, so that the four questions are asked once a tile and not once a row.
+// What comes after the chains: each step for all rows, so that the five questions are asked once a tile and not once a row.
 template <int rows, int vectors>
 VITRO_INLINE void finish_tile(Vec::Reg (&chain)[rows][vectors], const Tile& tile) noexcept {
   Vec::Reg other[vectors];
@@ -94,6 +95,14 @@ VITRO_INLINE void finish_tile(Vec::Reg (&chain)[rows][vectors], const Tile& tile
     for (int i = 0; i < rows; ++i) {
       load_row(other, tile.c_last, tile.to[i] + tile.column);
       add_to_row(chain[i], other);
+    }
+  }
+  if (tile.row_bias != nullptr) {
+    VITRO_UNROLL
+    for (int i = 0; i < rows; ++i) {
+      const Vec::Reg value = Vec::set1(tile.row_bias[i]);
+      VITRO_UNROLL
+      for (int j = 0; j < vectors; ++j) chain[i][j] = Vec::add(chain[i][j], value);
     }
   }
   if (tile.bias != nullptr) {
@@ -145,7 +154,7 @@ void multiply_tile(const Tile& tile) noexcept {
     for (Index remaining = tile.segment_length; remaining > 0; --remaining) {
       Vec::Reg columns[vectors];
       load_b_row(columns, tile, b);
-      if constexpr (vectors == Tuning::kVectors && Vec::kWidth > 1) {
+      if constexpr (rows > 1 && vectors == Tuning::kVectors && Vec::kWidth > 1) {
         constexpr int kRead = 0, kSecondLevel = 2;
         __builtin_prefetch(reinterpret_cast<const void*>(ahead), kRead, kSecondLevel);
         ahead += tile.ahead_step;

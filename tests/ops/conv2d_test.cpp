@@ -76,6 +76,51 @@ TEST_CASE("convolutions of several row batches, bands and chunks have the contra
   check_problem(problem_of(same, {1, 3, 3, 130}, {3, 3, 130, 3}), draw, false, contexts);
 }
 
+TEST_CASE("few channels of many images, which are computed in other roles, have the contract's bits") {
+  const auto contexts = make_contexts();
+  Draw draw(6);
+  for (const Index n : {16, 37, 64, 70}) {
+    check_problem(problem_of({}, {n, 9, 8, 1}, {5, 5, 1, 6}), draw, false, contexts);
+    check_problem(problem_of({}, {n, 7, 7, 3}, {3, 2, 3, 2}), draw, true, contexts);
+    check_problem(problem_of({.pad_top = 1, .pad_left = 2, .pad_right = 1}, {n, 5, 6, 2}, {3, 3, 2, 5}), draw, n == 37,
+                  contexts);
+    check_problem(problem_of({.stride_h = 2, .stride_w = 3, .dilation_h = 2, .dilation_w = 2, .pad_bottom = 3}, {n, 9, 10, 2},
+                             {3, 3, 2, 4}),
+                  draw, false, contexts);
+    check_problem(problem_of({}, {n, 6, 6, 6}, {5, 5, 6, 16}), draw, false, contexts);
+  }
+  // Chunks of one image; and several passes of chunks.
+  check_problem(problem_of({}, {18, 24, 23, 1}, {3, 3, 1, 2}), draw, false, contexts);
+  check_problem(problem_of({.pad_top = 2}, {3, 24, 23, 2}, {2, 3, 2, 3}), draw, false, contexts);
+}
+
+TEST_CASE("gradients of images that go tap by tap have the contract's bits") {
+  const auto contexts = make_contexts();
+  Draw draw(7);
+  const Conv2dAttrs same{.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+  check_problem(problem_of(same, {1, 7, 7, 5}, {3, 3, 5, 64}), draw, false, contexts);
+  check_problem(problem_of(same, {11, 7, 6, 3}, {3, 3, 3, 65}), draw, true, contexts);
+  check_problem(problem_of({.stride_h = 2, .stride_w = 3, .pad_top = 2}, {2, 19, 20, 2}, {3, 4, 2, 64}), draw, false, contexts);
+  check_problem(problem_of({.stride_w = 2, .dilation_h = 2, .dilation_w = 3, .pad_bottom = 4, .groups = 2}, {3, 9, 12, 4},
+                           {3, 3, 2, 128}),
+                draw, false, contexts);
+  check_problem(problem_of({.pad_right = 1}, {1, 2, 300, 1}, {2, 2, 1, 64}), draw, false, contexts);
+}
+
+TEST_CASE("gradients of filters over many channels, read from a copy by channels, have the contract's bits") {
+  const auto contexts = make_contexts();
+  Draw draw(8);
+  const Conv2dAttrs same{.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+  check_problem(problem_of(same, {3, 7, 7, 128}, {3, 3, 128, 20}), draw, false, contexts);
+  check_problem(problem_of({}, {12, 8, 7, 257}, {1, 1, 257, 20}), draw, true, contexts);
+  check_problem(problem_of({.stride_h = 2, .stride_w = 2, .pad_top = 1, .pad_right = 2}, {2, 9, 10, 130}, {3, 3, 130, 17}),
+                draw, false, contexts);
+  check_problem(problem_of({.stride_h = 3, .stride_w = 2, .dilation_h = 2, .dilation_w = 3, .pad_left = 7, .groups = 2},
+                           {2, 11, 9, 128}, {3, 3, 64, 34}),
+                draw, false, contexts);
+  check_problem(problem_of({.pad_top = 3, .pad_left = 4}, {1, 1, 2, 128}, {2, 3, 128, 18}), draw, false, contexts);
+}
+
 TEST_CASE("a convolution and its gradients are as near to the exact values as their chains allow") {
   Context context;
   Draw draw(3);
@@ -117,6 +162,19 @@ TEST_CASE("filters that were packed before give the bits of filters packed on th
     ops::pack_conv2d(*context, p, w.data(), filters);
     ops::run_conv2d_packed(*context, p, x.data(), filters, {}, got.data());
     require_same_bits(got, want);
+
+    const Conv2dProblem plain = problem_of({.pad_left = 1}, {2, 7, 6, 6}, {3, 2, 6, 8});
+    const Conv2dProblem many = problem_of({.pad_left = 1}, {40, 7, 6, 6}, {3, 2, 6, 8});
+    const Conv2dProblem deep = problem_of({.stride_h = 2, .pad_top = 1}, {2, 7, 6, 5}, {3, 2, 5, 64});
+    for (const Conv2dProblem& q : {p, plain, many, deep}) {
+      const Tensor dy = draw.tensor(y_shape(q)), v = draw.tensor(w_shape(q));
+      Tensor want_dx(x_shape(q)), got_dx(x_shape(q));
+      ops::conv2d_grad_input(*context, q.attrs, dy, v, want_dx);
+      const auto packed_v = allocate_array<std::byte>(static_cast<Index>(ops::conv2d_grad_input_packed_bytes(*context, q)));
+      ops::pack_conv2d_grad_input(*context, q, v.data(), reinterpret_cast<float*>(packed_v.get()));
+      ops::run_conv2d_grad_input_packed(*context, q, dy.data(), reinterpret_cast<float*>(packed_v.get()), got_dx.data());
+      require_same_bits(got_dx, want_dx);
+    }
   }
 }
 
@@ -157,6 +215,17 @@ TEST_CASE("padding multiplies by zero in the forward pass and in the filters' gr
     ops::conv2d_grad_weight(*context, p.attrs, x, y, dw);
     CHECK(std::isnan(dw.data()[0]));  // 0 * inf
     CHECK(std::isinf(dw.data()[1]));
+  }
+}
+
+TEST_CASE("a filter gradient that underflows is +0, as it is a sum that begins with +0") {
+  const Conv2dProblem p = problem_of({}, {1, 1, 1, 1}, {1, 1, 1, 20});
+  for (const auto& context : make_contexts()) {
+    Tensor x(x_shape(p)), dy(y_shape(p)), dw(w_shape(p));
+    x.data()[0] = -1e-30f;
+    for (float& value : dy.span()) value = 1e-30f;  // the chain, fma(x, dy, +0), rounds to -0
+    ops::conv2d_grad_weight(*context, p.attrs, x, dy, dw);
+    for (const float value : dw.span()) REQUIRE(!std::signbit(value));
   }
 }
 

@@ -59,6 +59,8 @@ bool all_tables_agree(Draw& draw, const Case& size) {
   args.c = c_pointers.data();
   args.accumulate = static_cast<Accumulate>(draw.below(3));
   if (draw.chance(40)) args.bias = bias[0]->data();
+  const Rows row_bias = scattered_rows(draw, 1, rows, 1, awkward);
+  if (draw.chance(30)) args.row_bias = row_bias[0]->data();
   if (draw.chance(40)) args.residual = residual_pointers.data();
   args.relu = draw.chance(40);
   const Guarded<float> chains(rows * kGemmRowsScratch);
@@ -76,6 +78,7 @@ bool all_tables_agree(Draw& draw, const Case& size) {
         }
       }
       if (args.accumulate == Accumulate::add) chain = start[at] + chain;
+      if (args.row_bias != nullptr) chain = chain + args.row_bias[i];
       expected[at] = epilogue(chain, args.bias == nullptr ? nullptr : args.bias + j,
                               args.residual == nullptr ? nullptr : &row_of(residual, i)(0, j), args.relu);
     }
@@ -155,5 +158,36 @@ TEST_CASE("Without rows or columns gemm_rows and pack_b touch nothing") {
     CHECK(table->packed_b_size(9, 0) == 0);
     table->pack_b(0, 9, nullptr, 9, 1, nullptr);
     table->pack_b(9, 0, nullptr, 0, 1, nullptr);
+  }
+}
+
+TEST_CASE("Copies, plain and transposed, move every element and touch no other") {
+  Draw draw(15);
+  for (int repeat = 0; repeat < 400; ++repeat) {
+    const Index rows = 1 + draw.below(40), columns = 1 + draw.below(repeat % 3 == 0 ? 150 : 40);
+    const Matrix x(rows, columns, columns + draw.below(4), 1, draw.chance(50));
+    for (Index i = 0; i < rows; ++i) {
+      for (Index j = 0; j < columns; ++j) x(i, j) = draw.awkward_number();
+    }
+    for (const KernelTable* table : runnable_tables()) {
+      INFO(table->name << " " << rows << " x " << columns);
+      const Matrix copy(rows, columns, columns + draw.below(4), 1, draw.chance(50));
+      const Matrix turned(columns, rows, rows + draw.below(4), 1, draw.chance(50));
+      table->copy_rows(rows, columns, x.data(), x.row_stride(), copy.data(), copy.row_stride());
+      table->transpose(rows, columns, x.data(), x.row_stride(), turned.data(), turned.row_stride());
+      bool same = true;
+      for (Index i = 0; i < rows; ++i) {
+        for (Index j = 0; j < columns; ++j) {
+          same = same && canonical_bits(copy(i, j)) == canonical_bits(x(i, j)) &&
+                 canonical_bits(turned(j, i)) == canonical_bits(x(i, j));
+        }
+        // Between the rows stands the NaN that Matrix put there.
+        for (Index j = columns; i + 1 < rows && j < copy.row_stride(); ++j) same = same && std::isnan(copy(i, j));
+      }
+      for (Index j = 0; j + 1 < columns; ++j) {
+        for (Index i = rows; i < turned.row_stride(); ++i) same = same && std::isnan(turned(j, i));
+      }
+      REQUIRE(same);
+    }
   }
 }

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions with few channels, computed with the images of the batch in the lanes of the vectors.
+#include "conv2d_batch_lanes.hpp"
+
+#include "conv2d_grad_weight_columns.hpp"
+#include "conv2d_taps.hpp"
+#include "row_batch.hpp"
+
+#include <algorithm>
+
+namespace vitro::ops {
+namespace {
+
+constexpr Index kMostImages = 64;  // of a block: the widest tile, and few enough that a transposed image stays in the caches
+
+// Images of a block, for a thread that has as many as any.
+Index block_images(const Context& context, const Conv2dProblem& p) noexcept {
+  return std::clamp<Index>((p.n + context.threads() - 1) / context.threads(), 1, kMostImages);
+}
+
+// `channels` are the columns of the product that has pixels for rows; `image` the floats of an image that is to be transposed.
+bool batch_lanes_pay(const Context& context, const Conv2dProblem& p, Index channels, Index image) noexcept {
+  constexpr Index kMostFloats = 1 << 13;  // of an image: a block of 64 takes 2 MB, the second-level cache
+  constexpr float kGain = 1.3f;           // what the two transpositions cost
+  if (p.n == 0 || channels == 0 || p.attrs.groups != 1 || image > kMostFloats) return false;
+  return relative_speed(context, block_images(context, p)) >= kGain * relative_speed(context, channels);
+}
+
+// A thread's scratch, cut into what a direction needs; the sizes in floats and in pointers.
+struct Scratch {
+  Scratch(const Context& context, const Conv2dProblem& p, Index source, Index target_row, Index rows, Index segments,
+          Index copied) noexcept
+      : pitch((block_images(context, p) + 15) / 16 * 16),
+        source_bytes(rounded_up(float_bytes(context.kernels().packed_b_size(source, block_images(context, p))))),
+        target_bytes(rounded_up(float_bytes(target_row * pitch))),
+        copied_bytes(rounded_up(float_bytes(copied * block_images(context, p)))),
+        a_bytes(rounded_up(static_cast<std::size_t>(rows * segments) * sizeof(float*))),
+        c_bytes(rounded_up(static_cast<std::size_t>(rows) * sizeof(float*))),
+        segment_bytes(rounded_up(static_cast<std::size_t>(segments) * sizeof(Index))) {}
+
+  std::size_t bytes() const noexcept { return source_bytes + target_bytes + copied_bytes + a_bytes + c_bytes + segment_bytes; }
+  void place(std::byte* memory) noexcept {
+    const auto take = [&memory](std::size_t size) {
+      std::byte* const at = memory;
+      memory += size;
+      return at;
+    };
+    transposed = reinterpret_cast<float*>(take(source_bytes));
+    target = reinterpret_cast<float*>(take(target_bytes));
+    copy = reinterpret_cast<float*>(take(copied_bytes));
+    a = reinterpret_cast<const float**>(take(a_bytes));
+    c = reinterpret_cast<float**>(take(c_bytes));
+    b_segments = reinterpret_cast<Index*>(take(segment_bytes));
+  }
+
+  Index pitch;  // of the target's rows
+  std::size_t source_bytes, target_bytes, copied_bytes, a_bytes, c_bytes, segment_bytes;
+  float* transposed = nullptr;  // the block's images as a packed B: [elements of an image, images]
+  float* target = nullptr;      // one row of pixels of the result: [W * channels, pitch]
+  float* copy = nullptr;        // the block's images with their padding
+  const float** a = nullptr;    // [rows, segments]
+  float** c = nullptr;          // [rows]
+  Index* b_segments = nullptr;
+};
+
+Scratch forward_scratch(const Context& context, const Conv2dProblem& p) noexcept {
+  const Index image = padded_height(p) * padded_width(p) * p.c;
+  return Scratch(context, p, image, p.ow * p.oc, p.oc, p.kh * p.kw, has_padding(p.attrs) ? image : 0);
+}
+
+Scratch grad_input_scratch(const Context& context, const Conv2dProblem& p) noexcept {
+  return Scratch(context, p, p.oh * p.ow * p.oc, p.w * p.c, p.c, p.kh * p.kw, 0);
+}
+
+// Rows of the target are the channels of pixel `pixel` of the row.
+void set_target(const Scratch& scratch, Index pixel, Index channels) noexcept {
+  for (Index i = 0; i < channels; ++i) scratch.c[i] = scratch.target + (pixel * channels + i) * scratch.pitch;
+}
+
+// Calls body(first image, images) for the blocks of [begin, end).
+template <class Body>
+void for_each_block(Index begin, Index end, Index most, const Body& body) noexcept {
+  for (Index n = begin; n < end; n += most) body(n, std::min(most, end - n));
+}
+
+// y[images, row of pixels] of one block's residual and ReLU, which the products could not apply to transposed images.
+void finish_rows(const Context& context, const Conv2dProblem& p, Index images, Index row, const Epilogue& epilogue,
+                 float* y) noexcept {
+  const Index image = p.oh * p.ow * p.oc;
+  for (Index n = 0; n < images; ++n) {
+    float* const at = y + n * image;
+    context.kernels().add(row, at, epilogue.residual + (at - y), at);
+    if (epilogue.relu) context.kernels().relu(row, at, at);
+  }
+}
+
+}  // namespace
+
+bool forward_in_batch_lanes(const Context& context, const Conv2dProblem& p) noexcept {
+  return batch_lanes_pay(context, p, p.oc, padded_height(p) * padded_width(p) * p.c);
+}
+
+bool grad_input_in_batch_lanes(const Context& context, const Conv2dProblem& p) noexcept {
+  return batch_lanes_pay(context, p, p.c, p.oh * p.ow * p.oc);
+}
+
+std::size_t forward_batch_lanes_bytes(const Context& context, const Conv2dProblem& p) noexcept {
+  return forward_scratch(context, p).bytes();
+}
+
+std::size_t grad_input_batch_lanes_bytes(const Context& context, const Conv2dProblem& p) noexcept {
+  return grad_input_scratch(context, p).bytes();
+}
+
+void run_forward_batch_lanes(Context& context, const Conv2dProblem& p, const float* x, const float* filters,
+                             const Epilogue& epilogue, float* y) noexcept {
+  const simd::KernelTable& kernels = context.kernels();
+  const Conv2dAttrs& at = p.attrs;
+  const Index width = padded_width(p), image = padded_height(p) * width * p.c, row = p.ow * p.oc;
+  const bool adjacent = at.dilation_w == 1 || p.kw == 1;  // the taps of a kernel row are one segment
+  simd::GemmRows product;
+  product.rows = p.oc;
+  product.segments = adjacent ? p.kh : p.kh * p.kw;
+  product.segment_length = adjacent ? p.kw * p.c : p.c;
+  product.packed_k = image;
+  product.row_bias = epilogue.bias;
+  product.relu = epilogue.relu && epilogue.residual == nullptr;
+  const Index depth = p.kh * p.kw * p.c;
+
+  context.parallel_for(p.n, p.oh * row * (depth / 16 + 1), [&](Index begin, Index end, int thread) {
+    Scratch scratch = forward_scratch(context, p);
+    scratch.place(context.thread_scratch(thread));
+    simd::GemmRows pixel = product;
+    pixel.a = scratch.a, pixel.b_segments = scratch.b_segments, pixel.packed_b = scratch.transposed, pixel.c = scratch.c;
+    for (Index oc = 0; oc < p.oc; ++oc) {
+      for (Index s = 0; s < product.segments; ++s) {
+        scratch.a[oc * product.segments + s] = filters + oc * depth + s * product.segment_length;
+      }
+    }
+    for_each_block(begin, end, block_images(context, p), [&](Index first, Index images) {
+      const float* source = x + first * p.h * p.w * p.c;
+      if (has_padding(at)) {
+        for (Index n = 0; n < images; ++n) copy_padded_image(p, source + n * p.h * p.w * p.c, scratch.copy + n * image);
+        source = scratch.copy;
+      }
+      kernels.pack_b(image, images, source, 1, image, scratch.transposed);
+      pixel.n = images;
+      for (Index oh = 0; oh < p.oh; ++oh) {
+        for (Index ow = 0; ow < p.ow; ++ow) {
+          for (Index s = 0; s < product.segments; ++s) {
+            const Index kh = adjacent ? s : s / p.kw, kw = adjacent ? 0 : s % p.kw;
+            const Index ih = oh * at.stride_h + kh * at.dilation_h, iw = ow * at.stride_w + kw * at.dilation_w;
+            scratch.b_segments[s] = (ih * width + iw) * p.c;
+          }
+          set_target(scratch, ow, p.oc);
+          kernels.gemm_rows(pixel);
+        }
+        const Index to = first * p.oh * row + oh * row;
+        kernels.transpose(row, images, scratch.target, scratch.pitch, y + to, p.oh * row);
+        if (epilogue.residual != nullptr) {
+          finish_rows(context, p, images, row, {nullptr, epilogue.residual + to, epilogue.relu}, y + to);
+        }
+      }
+    });
+  });
+}
+
+void run_grad_input_batch_lanes(Context& context, const Conv2dProblem& p, const float* dy, const float* w, float* dx) noexcept {
+  const simd::KernelTable& kernels = context.kernels();
+  const Axis h_axis = height_axis(p), w_axis = width_axis(p);
+  const Index image = p.oh * p.ow * p.oc, row = p.w * p.c;
+  simd::GemmRows product;
+  product.rows = p.c;
+  product.segment_length = p.oc;
+  product.packed_k = image;
+
+  context.parallel_for(p.n, p.h * row * (p.kh * p.kw * p.oc / 16 + 1), [&](Index begin, Index end, int thread) {
+    Scratch scratch = grad_input_scratch(context, p);
+    scratch.place(context.thread_scratch(thread));
+    simd::GemmRows pixel = product;
+    pixel.a = scratch.a, pixel.b_segments = scratch.b_segments, pixel.packed_b = scratch.transposed, pixel.c = scratch.c;
+    for_each_block(begin, end, block_images(context, p), [&](Index first, Index images) {
+      kernels.pack_b(image, images, dy + first * image, 1, image, scratch.transposed);
+      pixel.n = images;
+      for (Index ih = 0; ih < p.h; ++ih) {
+        const TapRun rows = taps_at(h_axis, ih);
+        for (Index iw = 0; iw < p.w; ++iw) {
+          const TapRun columns = taps_at(w_axis, iw);
+          pixel.segments = rows.taps * columns.taps;
+          for (Index s = 0; s < pixel.segments; ++s) {
+            const Index i = s / columns.taps, j = s % columns.taps;
+            const Index tap = (rows.tap + i * rows.tap_step) * p.kw + columns.tap + j * columns.tap_step;
+            const Index oh = rows.out - i * rows.out_step, ow = columns.out - j * columns.out_step;
+            scratch.b_segments[s] = (oh * p.ow + ow) * p.oc;
+            for (Index ic = 0; ic < p.c; ++ic) scratch.a[ic * pixel.segments + s] = w + (tap * p.c + ic) * p.oc;
+          }
+          set_target(scratch, iw, p.c);
+          kernels.gemm_rows(pixel);
+        }
+        kernels.transpose(row, images, scratch.target, scratch.pitch, dx + (first * p.h + ih) * row, p.h * row);
+      }
+    });
+  });
+}
+
+}  // namespace vitro::ops

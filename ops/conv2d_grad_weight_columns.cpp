@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gradient of few filters, with the filters' elements in the lanes of the vectors.
+#include "conv2d_grad_weight_columns.hpp"
+
+#include "conv2d_taps.hpp"
+#include "row_batch.hpp"
+
+#include <algorithm>
+
+namespace vitro::ops {
+namespace {
+
+struct Columns {
+  Columns(const Context& context, const Conv2dProblem& p) noexcept
+      : images(std::min(conv2d_grad_weight_images(p), std::max<Index>(p.n, 1))),
+        chunks((p.n + images - 1) / images),
+        taps(p.kh * p.kw * p.c),
+        row((taps + 15) / 16 * 16),
+        band(std::clamp<Index>(kBandFloats / (p.ow * row), 1, p.oh)),
+        pass(std::clamp<Index>(kPassFloats / (taps * p.oc), 1, std::max<Index>(chunks, 1))),
+        source(has_padding(p.attrs) ? padded_height(p) * padded_width(p) * p.c : 0),
+        gemm(context.kernels().gemm_scratch(p.oc, taps, band * p.ow)) {}
+
+  std::size_t matrix_bytes(const Conv2dProblem& p) const noexcept { return rounded_up(float_bytes(band * p.ow * row)); }
+  std::size_t source_bytes() const noexcept { return rounded_up(float_bytes(source)); }
+  std::size_t thread_bytes(const Conv2dProblem& p) const noexcept {
+    return matrix_bytes(p) + source_bytes() + float_bytes(gemm);
+  }
+
+  static constexpr Index kPassFloats = 1 << 18;
+  static constexpr Index kBandFloats = 1 << 12;  // 16 KB: what was copied is multiplied before it leaves the first-level cache
+  Index images, chunks;                          // of a chunk, of the batch
+  Index taps, row;                               // columns of the product, floats from one pixel's taps to the next
+  Index band;                                    // rows of pixels whose taps are copied at a time
+  Index pass;                                    // chunks whose sums stand in shared scratch at a time
+  Index source, gemm;                            // floats
+};
+
+// The taps of the pixels in rows [oh, oh + count) of a (padded) image: [count * OW, row]. One copy for each row of pixels and
+// run of taps that lie next to each other in the image.
+void copy_columns(const simd::KernelTable& kernels, const Conv2dProblem& p, const Columns& columns, const float* image,
+                  Index oh, Index count, float* matrix) noexcept {
+  const Conv2dAttrs& at = p.attrs;
+  const Index width = padded_width(p);
+  const bool adjacent = at.dilation_w == 1 || p.kw == 1;
+  const Index runs = adjacent ? 1 : p.kw, run = adjacent ? p.kw * p.c : p.c;
+  for (Index i = 0; i < count; ++i, matrix += p.ow * columns.row) {
+    for (Index kh = 0; kh < p.kh; ++kh) {
+      for (Index r = 0; r < runs; ++r) {
+        const Index pixel = ((oh + i) * at.stride_h + kh * at.dilation_h) * width + r * at.dilation_w;
+        kernels.copy_rows(p.ow, run, image + pixel * p.c, at.stride_w * p.c, matrix + (kh * runs + r) * run, columns.row);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+float relative_speed(const Context& context, Index n) noexcept {
+  const float kOneVector = context.kernels().packed_b_size(1, 1) < 16 ? 0.9f : 0.6f;
+  const Index lanes = context.kernels().packed_b_size(1, n);
+  const float used = static_cast<float>(n) / static_cast<float>(lanes);
+  return lanes == context.kernels().packed_b_size(1, 1) ? used * kOneVector : used;
+}
+
+bool grad_weight_by_columns(const Context& context, const Conv2dProblem& p) noexcept {
+  constexpr float kGain = 1.5f;  // what the copy costs
+  if (p.n == 0 || p.oc == 0 || p.c == 0 || p.attrs.groups != 1) return false;
+  return relative_speed(context, p.kh * p.kw * p.c) >= kGain * relative_speed(context, p.oc);
+}
+
+ScratchSize grad_weight_columns_scratch(const Context& context, const Conv2dProblem& p) noexcept {
+  const Columns columns(context, p);
+  return {rounded_up(float_bytes((columns.pass + 1) * columns.taps * p.oc)), columns.thread_bytes(p)};
+}
+
+void run_grad_weight_columns(Context& context, const Conv2dProblem& p, const float* x, const float* dy, float* dw) noexcept {
+  const Columns columns(context, p);
+  const Index size = columns.taps * p.oc, pixels = p.oh * p.ow, image = p.h * p.w * p.c;
+  float* const sums = reinterpret_cast<float*>(context.shared_scratch());  // of each chunk of a pass: [OC, taps]
+  float* const total = sums + columns.pass * size;
+  std::fill_n(total, size, 0.0f);
+  for (Index first = 0; first < columns.chunks; first += columns.pass) {
+    const Index chunks = std::min(columns.pass, columns.chunks - first);
+    context.parallel_for(chunks, columns.images * pixels * size / 16, [&](Index begin, Index end, int thread) {
+      std::byte* const scratch = context.thread_scratch(thread);
+      float* const matrix = reinterpret_cast<float*>(scratch);
+      float* const padded = reinterpret_cast<float*>(scratch + columns.matrix_bytes(p));
+      simd::Gemm product;
+      product.scratch = reinterpret_cast<float*>(scratch + columns.matrix_bytes(p) + columns.source_bytes());
+      product.m = p.oc, product.n = columns.taps;
+      product.a_row_stride = 1, product.a_column_stride = p.oc;
+      product.b = matrix, product.b_row_stride = columns.row, product.b_column_stride = 1;
+      product.c_stride = columns.taps;
+      for (Index chunk = begin; chunk < end; ++chunk) {
+        product.c = sums + chunk * size;
+        product.accumulate = simd::Accumulate::overwrite;
+        const Index last = std::min((first + chunk + 1) * columns.images, p.n);
+        for (Index n = (first + chunk) * columns.images; n < last; ++n) {
+          const float* source = x + n * image;
+          if (has_padding(p.attrs)) {
+            copy_padded_image(p, source, padded);
+            source = padded;
+          }
+          for (Index oh = 0; oh < p.oh; oh += columns.band) {
+            const Index count = std::min(columns.band, p.oh - oh);
+            copy_columns(context.kernels(), p, columns, source, oh, count, matrix);
+            product.k = count * p.ow;
+            product.a = dy + (n * pixels + oh * p.ow) * p.oc;
+            context.kernels().gemm(product);
+            product.accumulate = simd::Accumulate::chain;
+          }
+        }
+      }
+    });
+    for (Index chunk = 0; chunk < chunks; ++chunk) context.kernels().add(size, total, sums + chunk * size, total);
+  }
+  context.kernels().transpose(p.oc, columns.taps, total, columns.taps, dw, p.oc);
+}
+
+}  // namespace vitro::ops
