@@ -81,8 +81,8 @@ void add_linear(const std::shared_ptr<Context>& context, Index rows, Index in, I
                 [=](Context& c) { ops::run_linear_grad_weight(c, p, x->data(), y->data(), w->data()); });
 }
 
-void add_pool(const std::string& size, const std::shared_ptr<Context>& context, const Shape& shape) {
-  const ops::Pool2dAttrs attrs{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
+void add_pool(const std::string& size, const std::shared_ptr<Context>& context, const Shape& shape,
+              const ops::Pool2dAttrs& attrs) {
   const ops::Pool2dProblem p = ops::max_pool2d_problem(attrs, shape).value();
   const auto x = std::make_shared<Tensor>(numbers(shape)), y = std::make_shared<Tensor>(Shape{p.n, p.oh, p.ow, p.c});
   const auto argmax = std::make_shared<BasicTensor<std::uint8_t>>(y->shape());
@@ -148,8 +148,20 @@ int main(int argc, char** argv) {
       add_linear(context, rows, 120, 84);
       add_linear(context, rows, 84, 10);
     }
-    add_pool("24x24x6", context, {kBatch, 24, 24, 6});
-    add_pool("8x8x16", context, {kBatch, 8, 8, 16});
+    const ops::Pool2dAttrs halving{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
+    add_pool("24x24x6", context, {kBatch, 24, 24, 6}, halving);
+    add_pool("8x8x16", context, {kBatch, 8, 8, 16}, halving);
+    // ResNet's two: after its first convolution, and over the whole of its last images.
+    const ops::Pool2dAttrs padded{.kernel_h = 3,
+                                  .kernel_w = 3,
+                                  .stride_h = 2,
+                                  .stride_w = 2,
+                                  .pad_top = 1,
+                                  .pad_left = 1,
+                                  .pad_bottom = 1,
+                                  .pad_right = 1};
+    add_pool("112x112x64k3s2p1", context, {1, 112, 112, 64}, padded);
+    add_pool("7x7x512k7", context, {16, 7, 7, 512}, {.kernel_h = 7, .kernel_w = 7});
     add_elementwise("24x24x6", context, kBatch * 24 * 24, 6);
     add_elementwise("8x8x16", context, kBatch * 8 * 8, 16);
     add_loss_and_update(context);

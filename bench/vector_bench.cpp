@@ -164,37 +164,40 @@ void add_softmax(const KernelTable& k) {
   }
 }
 
-// 2x2 windows at stride 2 over images 24 pixels wide, each called as an operation would.
+// 2x2 windows at stride 2 over images 24 pixels wide.
 void add_pooling(const KernelTable& k) {
   const std::string table = std::string(k.name) + "/";
-  const float* a = arrays().a.data();
+  float* a = arrays().a.data();
   float* c = arrays().c.data();
   std::uint8_t* argmax = arrays().bytes.data();
   for (const Index channels : {6, 16, 64}) {
-    const auto windows = [=](Index n, auto call) {
+    const auto pool = [=](Index n, auto call) {
       constexpr Index kWidth = 24;
-      static constexpr std::uint8_t kPositions[4] = {0, 1, 2, 3};
-      const Index rows = n / (kWidth * channels);
-      Index out = 0;
-      for (Index i = 0; i + 1 < rows; i += 2) {
-        for (Index j = 0; j < kWidth; j += 2, out += channels) {
-          const float* top = a + (i * kWidth + j) * channels;
-          const float* bottom = top + kWidth * channels;
-          const float* taps[4] = {top, top + channels, bottom, bottom + channels};
-          call(taps, kPositions, out);
-        }
-      }
-      return static_cast<double>(out);
+      const Index row = kWidth * channels;
+      const vitro::simd::PoolTap taps[4] = {{0, 0}, {channels, 1}, {row, 2}, {row + channels, 3}};
+      const vitro::simd::PoolWindows windows{.rows = n / (2 * row),
+                                             .columns = kWidth / 2,
+                                             .channels = channels,
+                                             .x_row_step = 2 * row,
+                                             .x_column_step = 2 * channels,
+                                             .y_row_step = row / 2,
+                                             .tap_rows = 2,
+                                             .tap_columns = 2,
+                                             .tap = taps};
+      call(windows);
+      return static_cast<double>(windows.rows * windows.columns * channels);
     };
     add_benchmark(slash(table + "max_pool", channels), true, [=, &k](Index n) {
-      return 21.0 * windows(n, [=, &k](const float* const* taps, const std::uint8_t* index, Index out) {
-               k.max_pool(4, channels, taps, index, c + out, argmax + out);
-             });
+      return 21.0 * pool(n, [=, &k](const auto& windows) { k.max_pool(windows, a, c, argmax); });
     });
     add_benchmark(slash(table + "average_pool", channels), true, [=, &k](Index n) {
-      return 20.0 * windows(n, [=, &k](const float* const* taps, const std::uint8_t*, Index out) {
-               k.average_pool(4, channels, taps, 4.0f, c + out);
-             });
+      return 20.0 * pool(n, [=, &k](const auto& windows) { k.average_pool(windows, a, 4.0f, c); });
+    });
+    add_benchmark(slash(table + "average_pool_grad", channels), true, [=, &k](Index n) {
+      return 20.0 * pool(n, [=, &k](const auto& windows) { k.average_pool_grad(windows, false, 4.0f, a, c); });
+    });
+    add_benchmark(slash(table + "max_pool_grad", channels), true, [=, &k](Index n) {
+      return 21.0 * pool(n, [=, &k](const auto& windows) { k.max_pool_grad(windows, false, argmax, a, c); });
     });
   }
 }

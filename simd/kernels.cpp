@@ -20,7 +20,8 @@ namespace {
   .sum_squares = variant::sum_squares, .max = variant::max, .sum_rows = variant::sum_rows, .softmax = variant::softmax, \
   .log_softmax = variant::log_softmax, .cross_entropy = variant::cross_entropy,                                         \
   .cross_entropy_grad = variant::cross_entropy_grad, .softmax_grad = variant::softmax_grad,                             \
-  .log_softmax_grad = variant::log_softmax_grad, .max_pool = variant::max_pool, .average_pool = variant::average_pool
+  .log_softmax_grad = variant::log_softmax_grad, .max_pool = variant::max_pool, .average_pool = variant::average_pool,  \
+  .max_pool_grad = variant::max_pool_grad, .average_pool_grad = variant::average_pool_grad
 
 // What the sources that every target compiles are worth: see Vec::fma in vec_scalar.hpp.
 #if defined(__FMA__) || defined(__FP_FAST_FMAF) || defined(__ARM_FEATURE_FMA)

@@ -10,6 +10,7 @@
 
 #include "features.hpp"
 #include "gemm.hpp"
+#include "pool.hpp"
 #include "variant.hpp"
 
 #include <cstdint>
@@ -77,13 +78,17 @@ struct KernelTable {
   // dx_j = dy_j - exp(y_j) * sum(dy), as fma(-exp(y_j), sum, dy_j).
   void (*log_softmax_grad)(Index rows, Index columns, const float* y, const float* dy, float* dx);
 
-  // --- Pooling over one window of NHWC pixels (pool.inl): taps[t] points to `channels` floats, t rising in row-major order ---
-  // best = first tap; a later tap replaces it when !(x <= best) && best == best. argmax[c] = index in `index` of the tap that
-  // stands (index[t] < 256 is stored, so that a window cut by padding still names its position in the full window). taps >= 1.
-  void (*max_pool)(Index taps, Index channels, const float* const* x, const std::uint8_t* index, float* y,
-                   std::uint8_t* argmax);
+  // --- Pooling over a rectangle of windows (pool.hpp, pool.inl) ---
+  // best = first tap; a later tap replaces it when !(x <= best) && best == best. argmax, unless null, gets the `index` (< 256)
+  // of the tap that stands.
+  void (*max_pool)(const PoolWindows& windows, const float* x, float* y, std::uint8_t* argmax);
   // One rising chain of additions from +0 in chunks of 512 taps (as sum_rows), then one division by `divisor`.
-  void (*average_pool)(Index taps, Index channels, const float* const* x, float divisor, float* y);
+  void (*average_pool)(const PoolWindows& windows, const float* x, float divisor, float* y);
+  // The gradients: dx stands where the forward kernels have x, dy where they have y. If the windows are `overlapping`, window
+  // by window in rising order, dx += dy (one addition) at the chosen tap or dx += dy / divisor at every tap; dx began as +0. If
+  // not, every tap of every window is overwritten with the same sum from +0.
+  void (*max_pool_grad)(const PoolWindows& windows, bool overlapping, const std::uint8_t* argmax, const float* dy, float* dx);
+  void (*average_pool_grad)(const PoolWindows& windows, bool overlapping, float divisor, const float* dy, float* dx);
 };
 
 // Every table that was compiled in, best first, the scalar one last.

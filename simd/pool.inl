@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling over one window: strips of channels in registers, the taps in the inner loop.
+// Pooling over rectangles of windows: results in registers, the taps in the inner loop.
+//
+// Where a pixel fills registers, these are strips of one window's channels. Where it has fewer channels than a register lanes,
+// a register holds the results of several windows as they lie in y, and is loaded in runs, one masked load for each window that
+// it touches: LeNet's 6 channels take up to 4 such loads into 16 lanes.
 #pragma once
+
+#include "pool.hpp"
 
 #include "reduce.inl"
 
@@ -11,81 +17,201 @@ namespace {
 // Four registers of running values (and for max as many of positions) leave room for the operands on every ISA.
 constexpr int kPoolRegisters = 4;
 
-// The masks of a strip of R registers, only the last of which may be partial.
-template <int R>
-Vec::Mask strip_mask(Index channels, int r) noexcept {
-  return r < R - 1 ? Vec::first(Vec::kWidth) : Vec::first(channels - (R - 1) * Vec::kWidth);
-}
+inline Vec::Mask all_lanes() noexcept { return Vec::first(Vec::kWidth); }
 
+// R registers of one pixel, only the last of which may be partial.
 template <int R>
-void max_pool_strip(Index taps, Index channels, Index offset, const float* const* x, const std::uint8_t* index, float* y,
-                    std::uint8_t* argmax) noexcept {
-  Vec::Reg best[R];
-  Vec::Int at[R];
-  for (int r = 0; r < R; ++r) {
-    best[r] = Vec::load(strip_mask<R>(channels, r), x[0] + offset + r * Vec::kWidth);
-    at[r] = Vec::set1_int(index[0]);
-  }
-  for (Index t = 1; t < taps; ++t) {
-    const float* tap = x[t] + offset;
-    const Vec::Int here = Vec::set1_int(index[t]);
-    for (int r = 0; r < R; ++r) {
-      const Vec::Reg v = Vec::load(strip_mask<R>(channels, r), tap + r * Vec::kWidth);
-      // A larger value or a NaN takes over, but nothing takes over from a NaN.
-      const Vec::Mask replace = Vec::mask_and(Vec::mask_not(Vec::less_equal(v, best[r])), Vec::equal(best[r], best[r]));
-      best[r] = Vec::select(replace, v, best[r]);
-      at[r] = Vec::select(replace, here, at[r]);
-    }
-  }
-  for (int r = 0; r < R; ++r) {
-    Vec::store(strip_mask<R>(channels, r), y + offset + r * Vec::kWidth, best[r]);
-    Vec::store_bytes(strip_mask<R>(channels, r), argmax + offset + r * Vec::kWidth, at[r]);
-  }
-}
+struct Strip {
+  static constexpr int kRegisters = R;
+  Vec::Mask last;
 
-template <int R>
-void average_pool_strip(Index taps, Index channels, Index offset, const float* const* x, float divisor, float* y) noexcept {
-  constexpr Index kChunk = 512;
-  Vec::Reg total[R];
-  for (Vec::Reg& s : total) s = Vec::zero();
-  for (Index begin = 0; begin < taps; begin += kChunk) {
-    const Index end = taps - begin < kChunk ? taps : begin + kChunk;
-    Vec::Reg chain[R];
-    for (Vec::Reg& s : chain) s = Vec::zero();
-    for (Index t = begin; t < end; ++t) {
-      const float* tap = x[t] + offset;
-      for (int r = 0; r < R; ++r) {
-        chain[r] = Vec::add(chain[r], Vec::load(strip_mask<R>(channels, r), tap + r * Vec::kWidth));
+  Vec::Mask mask(int r) const noexcept { return r < R - 1 ? all_lanes() : last; }
+  Vec::Reg load(int r, const float* x) const noexcept { return Vec::load(mask(r), x + r * Vec::kWidth); }
+  void store(int r, float* x, Vec::Reg v) const noexcept { Vec::store(mask(r), x + r * Vec::kWidth, v); }
+};
+
+// Lanes that belong to one window: lane i of the mask is x[start + i].
+struct LaneRun {
+  Vec::Mask mask;
+  Index start;
+};
+
+// One register over several windows; N runs, or for N = 0 as many as `count` says.
+template <int N>
+struct Runs {
+  static constexpr int kRegisters = 1;
+  const LaneRun* run;
+  int count;
+  Vec::Mask last;
+
+  int runs() const noexcept { return N > 0 ? N : count; }
+  Vec::Mask mask(int) const noexcept { return last; }
+  Vec::Reg load(int, const float* x) const noexcept {
+    Vec::Reg all = Vec::load(run[0].mask, x + run[0].start);
+    for (int i = 1; i < runs(); ++i) all = Vec::fill(all, run[i].mask, x + run[i].start);
+    return all;
+  }
+  void store(int, float* x, Vec::Reg v) const noexcept {
+    for (int i = 0; i < runs(); ++i) Vec::store(run[i].mask, x + run[i].start, v);
+  }
+};
+
+// Calls body(pixel, x_offset, y_offset) for Strips that cover all channels of each window.
+template <class Body>
+void for_each_strip(const PoolWindows& w, Body body) noexcept {
+  constexpr Index kStrip = kPoolRegisters * Vec::kWidth;
+  for (Index row = 0; row < w.rows; ++row) {
+    for (Index column = 0; column < w.columns; ++column) {
+      const Index x = row * w.x_row_step + column * w.x_column_step, y = row * w.y_row_step + column * w.channels;
+      for (Index c = 0; c < w.channels; c += kStrip) {
+        const Index width = w.channels - c < kStrip ? w.channels - c : kStrip;
+        with_registers<kPoolRegisters>(
+            width, [&]<int R>() { body(Strip<R>{Vec::first(width - (R - 1) * Vec::kWidth)}, x + c, y + c); });
       }
     }
-    for (int r = 0; r < R; ++r) total[r] = Vec::add(total[r], chain[r]);
-  }
-  for (int r = 0; r < R; ++r) {
-    Vec::store(strip_mask<R>(channels, r), y + offset + r * Vec::kWidth, Vec::div(total[r], Vec::set1(divisor)));
   }
 }
 
-// Calls strip.operator()<R>(offset, width) for strips of at most kPoolRegisters registers that cover all channels.
-template <class Strip>
-void for_each_strip(Index channels, Strip strip) noexcept {
-  constexpr Index kStrip = kPoolRegisters * Vec::kWidth;
-  for (Index offset = 0; offset < channels; offset += kStrip) {
-    const Index width = channels - offset < kStrip ? channels - offset : kStrip;
-    with_registers<kPoolRegisters>(width, [&]<int R>() { strip.template operator()<R>(offset, width); });
+// A row of windows of fewer than kWidth channels, cut into registers. Where windows begin in a register repeats after a group
+// of registers, so the runs of one group serve the whole rectangle; the register that the end of the row cuts has its own.
+class RowOfRuns {
+ public:
+  // 1 <= channels < kWidth.
+  explicit RowOfRuns(const PoolWindows& w) noexcept : floats_(w.columns * w.channels) {
+    const Index offset_step = w.channels & -w.channels;  // channels' greatest common divisor with the width, a power of two
+    registers_ = w.channels / offset_step;
+    group_step_ = Vec::kWidth / offset_step * w.x_column_step;
+    // At worst offset_step lanes of a window, then as many windows as begin in the rest.
+    count_ = static_cast<int>(1 + (Vec::kWidth - offset_step + w.channels - 1) / w.channels);
+    Index window = 0, channel = 0;
+    LaneRun* run = runs_;
+    for (Index r = 0; r < registers_; ++r) {
+      Index lane = 0;
+      for (int i = 0; i < count_; ++i) {
+        const Index room = Vec::kWidth - lane, left = w.channels - channel;
+        const Index lanes = room < left ? room : left;
+        *run++ = {Vec::mask_and(Vec::first(lane + lanes), Vec::mask_not(Vec::first(lane))),
+                  window * w.x_column_step + channel - lane};
+        lane += lanes;
+        channel += lanes;
+        if (channel == w.channels) channel = 0, ++window;
+      }
+    }
+    const Index whole = floats_ / Vec::kWidth;
+    const Vec::Mask rest = Vec::first(floats_ - whole * Vec::kWidth);
+    for (int i = 0; i < count_; ++i) {
+      const LaneRun& cut = runs_[whole % registers_ * count_ + i];
+      *run++ = {Vec::mask_and(cut.mask, rest), cut.start};
+    }
   }
+
+  int count() const noexcept { return count_; }
+
+  // Calls body(pixel, x_offset, y_offset) for each register of the row. N = count(), or 0 for any.
+  template <int N, class Body>
+  void for_each(Index x, Index y, Body body) const noexcept {
+    Index phase = 0, first = 0;
+    for (; first + Vec::kWidth <= floats_; first += Vec::kWidth) {
+      body(Runs<N>{runs_ + phase * count_, count_, all_lanes()}, x, y + first);
+      if (++phase == registers_) phase = 0, x += group_step_;
+    }
+    if (first < floats_) body(Runs<N>{runs_ + registers_ * count_, count_, Vec::first(floats_ - first)}, x, y + first);
+  }
+
+ private:
+  Index floats_, registers_, group_step_;
+  int count_;
+  // (registers_ + 1) * count_ at most: 14 * 3 for 13 channels in 16 lanes.
+  LaneRun runs_[4 * Vec::kWidth];
+};
+
+// Calls body(pixel, x_offset, y_offset) for Strips or Runs that cover all results.
+template <class Body>
+void for_each_result(const PoolWindows& w, Body body) noexcept {
+  if constexpr (Vec::kWidth > 1) {
+    if (w.channels == 0) return;
+    if (w.channels < Vec::kWidth) {
+      const RowOfRuns registers(w);
+      const auto each_row = [&]<int N>() {
+        for (Index row = 0; row < w.rows; ++row) registers.for_each<N>(row * w.x_row_step, row * w.y_row_step, body);
+      };
+      switch (registers.count()) {
+        case 2: return each_row.template operator()<2>();
+        case 3: return each_row.template operator()<3>();
+        case 4: return each_row.template operator()<4>();
+        default: return each_row.template operator()<0>();
+      }
+    }
+  }
+  for_each_strip(w, body);
+}
+
+// Division by one number. By a power of two it is a product with the reciprocal, which is exact: the same bits in a quarter of
+// the time.
+struct Divisor {
+  Vec::Reg divisor, reciprocal;
+  bool exact;
+
+  explicit Divisor(float d) noexcept
+      : divisor(Vec::set1(d)), reciprocal(Vec::set1(1.0f / d)), exact((__builtin_bit_cast(std::uint32_t, d) & 0x7FFFFF) == 0) {}
+  Vec::Reg operator()(Vec::Reg x) const noexcept { return exact ? Vec::mul(x, reciprocal) : Vec::div(x, divisor); }
+};
+
+template <bool choose>
+void max_pool_windows(const PoolWindows& w, const float* x, float* y, std::uint8_t* argmax) noexcept {
+  for_each_result(w, [&](const auto pixel, Index from, Index to) {
+    constexpr int R = decltype(pixel)::kRegisters;
+    Vec::Reg best[R];
+    Vec::Int at[R];
+    for (int r = 0; r < R; ++r) {
+      best[r] = pixel.load(r, x + from + w.tap[0].offset);
+      at[r] = Vec::set1_int(w.tap[0].index);
+    }
+    for (Index t = 1; t < w.taps(); ++t) {
+      const float* tap = x + from + w.tap[t].offset;
+      const Vec::Int here = Vec::set1_int(w.tap[t].index);
+      for (int r = 0; r < R; ++r) {
+        // A larger value or a NaN takes over, but nothing takes over from a NaN.
+        const Vec::Reg v = pixel.load(r, tap);
+        const Vec::Mask replace = Vec::mask_and(Vec::not_less_equal(v, best[r]), Vec::equal(best[r], best[r]));
+        best[r] = Vec::select(replace, v, best[r]);
+        if constexpr (choose) at[r] = Vec::select(replace, here, at[r]);
+      }
+    }
+    for (int r = 0; r < R; ++r) {
+      Vec::store(pixel.mask(r), y + to + r * Vec::kWidth, best[r]);
+      if constexpr (choose) Vec::store_bytes(pixel.mask(r), argmax + to + r * Vec::kWidth, at[r]);
+    }
+  });
 }
 
 }  // namespace
 
-void max_pool(Index taps, Index channels, const float* const* x, const std::uint8_t* index, float* y,
-              std::uint8_t* argmax) noexcept {
-  for_each_strip(channels,
-                 [&]<int R>(Index offset, Index width) { max_pool_strip<R>(taps, width, offset, x, index, y, argmax); });
+void max_pool(const PoolWindows& w, const float* x, float* y, std::uint8_t* argmax) noexcept {
+  if (argmax != nullptr) return max_pool_windows<true>(w, x, y, argmax);
+  max_pool_windows<false>(w, x, y, nullptr);
 }
 
-void average_pool(Index taps, Index channels, const float* const* x, float divisor, float* y) noexcept {
-  for_each_strip(channels,
-                 [&]<int R>(Index offset, Index width) { average_pool_strip<R>(taps, width, offset, x, divisor, y); });
+void average_pool(const PoolWindows& w, const float* x, float divisor, float* y) noexcept {
+  const Divisor divide(divisor);
+  for_each_result(w, [&](const auto pixel, Index from, Index to) {
+    constexpr Index kChunk = 512;
+    constexpr int R = decltype(pixel)::kRegisters;
+    const Index taps = w.taps();
+    Vec::Reg total[R];
+    for (Vec::Reg& s : total) s = Vec::zero();
+    for (Index begin = 0; begin < taps; begin += kChunk) {
+      const Index end = taps - begin < kChunk ? taps : begin + kChunk;
+      Vec::Reg chain[R];
+      for (Vec::Reg& s : chain) s = Vec::zero();
+      for (Index t = begin; t < end; ++t) {
+        const float* tap = x + from + w.tap[t].offset;
+        for (int r = 0; r < R; ++r) chain[r] = Vec::add(chain[r], pixel.load(r, tap));
+      }
+      for (int r = 0; r < R; ++r) total[r] = Vec::add(total[r], chain[r]);
+    }
+    for (int r = 0; r < R; ++r) Vec::store(pixel.mask(r), y + to + r * Vec::kWidth, divide(total[r]));
+  });
 }
 
 }  // namespace vitro::simd::VITRO_VARIANT

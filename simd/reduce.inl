@@ -72,6 +72,12 @@ void sum_rows_strip(Index rows, Index columns, const float* x, Index row_stride,
   if constexpr (P > 1) {
     for (; i + P * kChunk <= rows; i += P * kChunk) add_chunks.template operator()<P>(i, kChunk);
   }
+  if constexpr (P > 3) {
+    for (; i + P / 2 * kChunk <= rows; i += P / 2 * kChunk) add_chunks.template operator()<P / 2>(i, kChunk);
+  }
+  if constexpr (P > 7) {
+    for (; i + P / 4 * kChunk <= rows; i += P / 4 * kChunk) add_chunks.template operator()<P / 4>(i, kChunk);
+  }
   for (; i < rows; i += kChunk) add_chunks.template operator()<1>(i, rows - i < kChunk ? rows - i : kChunk);
 
   for (int r = 0; r < R - 1; ++r) Vec::store(y + r * Vec::kWidth, total[r]);

@@ -16,12 +16,6 @@ struct RowScale {
   float sum;
 };
 
-// loss = log(s) - (x_label - m).
-inline void store_loss(RowScale scale, float label_value, float* loss) noexcept {
-  const Vec::Reg shifted = Vec::sub(Vec::set1(label_value), Vec::set1(scale.max));
-  Vec::store(Vec::first(1), loss, Vec::sub(log_lanes(Vec::set1(scale.sum)), shifted));
-}
-
 // y = exp(x - m) / s for one row of any length. The exponentials rest in y between the two passes.
 inline RowScale softmax_row(Index columns, const float* x, float* y) noexcept {
   const float row_max = max(columns, x);
@@ -42,15 +36,13 @@ RowScale softmax_row_narrow(Index columns, const float* x, float* y) noexcept {
 
   Vec::Reg e[R];
   Vec::Reg best = Vec::set1(-__builtin_inff());
-  Vec::Mask numbers = Vec::first(Vec::kWidth);
   for (int r = 0; r < R; ++r) {
     e[r] = Vec::select(mask(r), Vec::load(mask(r), x + r * Vec::kWidth), Vec::set1(-__builtin_inff()));
     best = Vec::select(Vec::less(best, e[r]), e[r], best);
-    numbers = Vec::mask_and(numbers, Vec::equal(e[r], e[r]));
   }
-  // The sign of a zero maximum, which max() settles, cannot show: exp(+-0) = 1, and log(s) >= +0 absorbs it.
-  float row_max = __builtin_nanf("");
-  if (!Vec::any(Vec::mask_not(numbers))) row_max = Vec::tree_max(best);
+  // The sign of a zero maximum, which max() settles, cannot show: exp(+-0) = 1, and log(s) >= +0 absorbs it. Nor can a NaN that
+  // this maximum passes over: it is in the sum, and so in every quotient and the loss.
+  const float row_max = Vec::tree_max(best);
 
   Vec::Reg lanes[kRegs];
   for (Vec::Reg& lane : lanes) lane = Vec::zero();
@@ -66,11 +58,19 @@ RowScale softmax_row_narrow(Index columns, const float* x, float* y) noexcept {
 // softmax, and the cross-entropy loss too unless `labels` is null.
 void softmax_rows(Index rows, Index columns, const float* x, const std::int32_t* labels, float* loss, float* y) noexcept {
   if (columns == 0) return;
+  // loss = log(s) - (x_label - m), a register of rows at a time.
   const auto each_row = [&](auto row) {
-    for (Index i = 0; i < rows; ++i, x += columns, y += columns) {
-      const float label_value = labels == nullptr ? 0.0f : x[labels[i]];
-      const RowScale scale = row(columns, x, y);
-      if (labels != nullptr) store_loss(scale, label_value, loss + i);
+    for (Index first = 0; first < rows; first += Vec::kWidth) {
+      const Index count = rows - first < Vec::kWidth ? rows - first : Vec::kWidth;
+      float sum[Vec::kWidth] = {}, shifted[Vec::kWidth] = {};
+      for (Index i = 0; i < count; ++i, x += columns, y += columns) {
+        const float label_value = labels == nullptr ? 0.0f : x[labels[first + i]];
+        const RowScale scale = row(columns, x, y);
+        sum[i] = scale.sum;
+        shifted[i] = label_value - scale.max;
+      }
+      if (labels == nullptr) continue;
+      Vec::store(Vec::first(count), loss + first, Vec::sub(log_lanes(Vec::load(sum)), Vec::load(shifted)));
     }
   };
   if constexpr (Vec::kWidth > 1) {

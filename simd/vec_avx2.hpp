@@ -33,6 +33,7 @@ struct Vec {
   }
   static Reg load(Mask mask, const float* p) noexcept { return _mm256_maskload_ps(p, _mm256_castps_si256(mask)); }
   static void store(Mask mask, float* p, Reg x) noexcept { _mm256_maskstore_ps(p, _mm256_castps_si256(mask), x); }
+  static Reg fill(Reg x, Mask mask, const float* p) noexcept { return _mm256_or_ps(x, load(mask, p)); }
 
   static Reg add(Reg a, Reg b) noexcept { return _mm256_add_ps(a, b); }
   static Reg sub(Reg a, Reg b) noexcept { return _mm256_sub_ps(a, b); }
@@ -42,6 +43,7 @@ struct Vec {
 
   static Mask less(Reg a, Reg b) noexcept { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
   static Mask less_equal(Reg a, Reg b) noexcept { return _mm256_cmp_ps(a, b, _CMP_LE_OQ); }
+  static Mask not_less_equal(Reg a, Reg b) noexcept { return _mm256_cmp_ps(a, b, _CMP_NLE_UQ); }
   static Mask equal(Reg a, Reg b) noexcept { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
   static Mask mask_and(Mask a, Mask b) noexcept { return _mm256_and_ps(a, b); }
   static Mask mask_or(Mask a, Mask b) noexcept { return _mm256_or_ps(a, b); }
@@ -51,9 +53,11 @@ struct Vec {
   static Int select(Mask mask, Int a, Int b) noexcept { return _mm256_blendv_epi8(b, a, _mm256_castps_si256(mask)); }
 
   static Int set1_int(std::int32_t x) noexcept { return _mm256_set1_epi32(x); }
+  static Int load_ints(const std::int32_t* p) noexcept { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
   static Int add_int(Int a, Int b) noexcept { return _mm256_add_epi32(a, b); }
   static Int sub_int(Int a, Int b) noexcept { return _mm256_sub_epi32(a, b); }
   static Int and_int(Int a, Int b) noexcept { return _mm256_and_si256(a, b); }
+  static Mask equal_int(Int a, Int b) noexcept { return _mm256_castsi256_ps(_mm256_cmpeq_epi32(a, b)); }
   template <int bits>
   static Int shift_left(Int a) noexcept {
     return _mm256_slli_epi32(a, bits);
@@ -65,12 +69,15 @@ struct Vec {
   static Int as_int(Reg x) noexcept { return _mm256_castps_si256(x); }
   static Reg as_float(Int x) noexcept { return _mm256_castsi256_ps(x); }
   static Reg to_float(Int x) noexcept { return _mm256_cvtepi32_ps(x); }
+  static Reg permute(Reg x, Int from) noexcept { return _mm256_permutevar8x32_ps(x, from); }
+  static Int permute(Int x, Int from) noexcept { return _mm256_permutevar8x32_epi32(x, from); }
 
   static Int load_bytes(const std::uint8_t* p) noexcept {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
   }
   static Int load_bytes(Mask mask, const std::uint8_t* p) noexcept {
     const unsigned lanes = static_cast<unsigned>(_mm256_movemask_ps(mask));
+    if (lanes == 0xFF) return load_bytes(p);
     std::uint8_t bytes[kWidth] = {};  // AVX2 has no byte masks
     for (unsigned i = 0; i < kWidth; ++i) {
       if (lanes >> i & 1) bytes[i] = p[i];

@@ -34,6 +34,7 @@ struct Vec {
   }
   static Reg load(Mask mask, const float* p) noexcept { return _mm512_maskz_loadu_ps(mask, p); }
   static void store(Mask mask, float* p, Reg x) noexcept { _mm512_mask_storeu_ps(p, mask, x); }
+  static Reg fill(Reg x, Mask mask, const float* p) noexcept { return _mm512_mask_loadu_ps(x, mask, p); }
 
   static Reg add(Reg a, Reg b) noexcept { return _mm512_add_ps(a, b); }
   static Reg sub(Reg a, Reg b) noexcept { return _mm512_sub_ps(a, b); }
@@ -43,6 +44,7 @@ struct Vec {
 
   static Mask less(Reg a, Reg b) noexcept { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
   static Mask less_equal(Reg a, Reg b) noexcept { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
+  static Mask not_less_equal(Reg a, Reg b) noexcept { return _mm512_cmp_ps_mask(a, b, _CMP_NLE_UQ); }
   static Mask equal(Reg a, Reg b) noexcept { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
   static Mask mask_and(Mask a, Mask b) noexcept { return static_cast<Mask>(a & b); }
   static Mask mask_or(Mask a, Mask b) noexcept { return static_cast<Mask>(a | b); }
@@ -52,9 +54,11 @@ struct Vec {
   static Int select(Mask mask, Int a, Int b) noexcept { return _mm512_mask_blend_epi32(mask, b, a); }
 
   static Int set1_int(std::int32_t x) noexcept { return _mm512_set1_epi32(x); }
+  static Int load_ints(const std::int32_t* p) noexcept { return _mm512_loadu_si512(p); }
   static Int add_int(Int a, Int b) noexcept { return _mm512_add_epi32(a, b); }
   static Int sub_int(Int a, Int b) noexcept { return _mm512_sub_epi32(a, b); }
   static Int and_int(Int a, Int b) noexcept { return _mm512_and_si512(a, b); }
+  static Mask equal_int(Int a, Int b) noexcept { return _mm512_cmpeq_epi32_mask(a, b); }
   template <int bits>
   static Int shift_left(Int a) noexcept {
     return _mm512_maskz_slli_epi32(kAll, a, bits);
@@ -66,6 +70,8 @@ struct Vec {
   static Int as_int(Reg x) noexcept { return _mm512_castps_si512(x); }
   static Reg as_float(Int x) noexcept { return _mm512_castsi512_ps(x); }
   static Reg to_float(Int x) noexcept { return _mm512_maskz_cvtepi32_ps(kAll, x); }
+  static Reg permute(Reg x, Int from) noexcept { return _mm512_maskz_permutexvar_ps(kAll, from, x); }
+  static Int permute(Int x, Int from) noexcept { return _mm512_maskz_permutexvar_epi32(kAll, from, x); }
 
   static Int load_bytes(const std::uint8_t* p) noexcept {
     return _mm512_maskz_cvtepu8_epi32(kAll, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));

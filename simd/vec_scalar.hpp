@@ -38,6 +38,8 @@ struct Vec {
   static void store(Mask mask, float* p, Reg x) noexcept {
     if (mask) *p = x;
   }
+  // x with the lanes of the mask loaded. Requires that they are +0 in x.
+  static Reg fill(Reg x, Mask mask, const float* p) noexcept { return mask ? *p : x; }
 
   // --- Arithmetic: one IEEE operation a lane ---
   static Reg add(Reg a, Reg b) noexcept { return a + b; }
@@ -56,6 +58,7 @@ struct Vec {
   // --- Comparisons (false where an operand is NaN, -0 equals +0) and masks ---
   static Mask less(Reg a, Reg b) noexcept { return a < b; }
   static Mask less_equal(Reg a, Reg b) noexcept { return a <= b; }
+  static Mask not_less_equal(Reg a, Reg b) noexcept { return !(a <= b); }  // true where an operand is NaN
   static Mask equal(Reg a, Reg b) noexcept { return a == b; }
   static Mask mask_and(Mask a, Mask b) noexcept { return a && b; }
   static Mask mask_or(Mask a, Mask b) noexcept { return a || b; }
@@ -67,9 +70,11 @@ struct Vec {
 
   // --- Integer lanes ---
   static Int set1_int(std::int32_t x) noexcept { return static_cast<Int>(x); }
+  static Int load_ints(const std::int32_t* p) noexcept { return static_cast<Int>(*p); }
   static Int add_int(Int a, Int b) noexcept { return a + b; }
   static Int sub_int(Int a, Int b) noexcept { return a - b; }
   static Int and_int(Int a, Int b) noexcept { return a & b; }
+  static Mask equal_int(Int a, Int b) noexcept { return a == b; }
   template <int bits>
   static Int shift_left(Int a) noexcept {
     return a << bits;
@@ -82,6 +87,9 @@ struct Vec {
   static Reg as_float(Int x) noexcept { return __builtin_bit_cast(Reg, x); }
   // The value of a signed integer. Requires |x| <= 2^24.
   static Reg to_float(Int x) noexcept { return static_cast<float>(static_cast<std::int32_t>(x)); }
+  // Lane i is x's lane from[i]. Requires 0 <= from[i] < kWidth.
+  static Reg permute(Reg x, Int) noexcept { return x; }
+  static Int permute(Int x, Int) noexcept { return x; }
   // One byte a lane: zero-extended, and each lane's low byte.
   static Int load_bytes(const std::uint8_t* p) noexcept { return *p; }
   static Int load_bytes(Mask mask, const std::uint8_t* p) noexcept { return mask ? *p : 0u; }

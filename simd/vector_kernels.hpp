@@ -2,9 +2,10 @@
 // Internal: the entry points of every kernel that is not a matrix product; KernelTable (kernels.hpp) says what each does.
 //
 // The bodies are written once over the vector vocabulary (vec_scalar.hpp): elementwise.inl, reduce.inl, softmax.inl, pool.inl,
-// with exp and log in exp_log.inl. vector_<isa>.cpp compiles them for one instruction set.
+// pool_grad.inl, with exp and log in exp_log.inl. vector_<isa>.cpp compiles them for one instruction set.
 #pragma once
 
+#include "pool.hpp"
 #include "variant.hpp"
 
 #include <cstdint>
@@ -34,9 +35,11 @@ namespace vitro::simd {
                           float* dx) noexcept;                                                                            \
   void softmax_grad(Index rows, Index columns, const float* y, const float* dy, float* dx) noexcept;                      \
   void log_softmax_grad(Index rows, Index columns, const float* y, const float* dy, float* dx) noexcept;                  \
-  void max_pool(Index taps, Index channels, const float* const* x, const std::uint8_t* index, float* y,                   \
-                std::uint8_t* argmax) noexcept;                                                                           \
-  void average_pool(Index taps, Index channels, const float* const* x, float divisor, float* y) noexcept;
+  void max_pool(const PoolWindows& windows, const float* x, float* y, std::uint8_t* argmax) noexcept;                     \
+  void average_pool(const PoolWindows& windows, const float* x, float divisor, float* y) noexcept;                        \
+  void max_pool_grad(const PoolWindows& windows, bool overlapping, const std::uint8_t* argmax, const float* dy,           \
+                     float* dx) noexcept;                                                                                 \
+  void average_pool_grad(const PoolWindows& windows, bool overlapping, float divisor, const float* dy, float* dx) noexcept;
 
 namespace scalar {
 VITRO_VECTOR_ENTRY_POINTS

@@ -7,5 +7,6 @@
 #define VITRO_VARIANT VITRO_SCALAR
 #include "elementwise.inl"
 #include "pool.inl"
+#include "pool_grad.inl"
 #include "reduce.inl"
 #include "softmax.inl"

@@ -22,6 +22,7 @@ void lanes(LaneOp op, const float* pa, const float* pb, const float* pc, float* 
     case LaneOp::fma: result = V::fma(a, b, c); break;
     case LaneOp::less: result = truth(V::less(a, b)); break;
     case LaneOp::less_equal: result = truth(V::less_equal(a, b)); break;
+    case LaneOp::not_less_equal: result = truth(V::not_less_equal(a, b)); break;
     case LaneOp::equal: result = truth(V::equal(a, b)); break;
     case LaneOp::mask_and: result = truth(V::mask_and(ab, bc)); break;
     case LaneOp::mask_or: result = truth(V::mask_or(ab, bc)); break;
@@ -32,6 +33,7 @@ void lanes(LaneOp op, const float* pa, const float* pb, const float* pc, float* 
     case LaneOp::add_int: result = V::as_float(V::add_int(ia, ib)); break;
     case LaneOp::sub_int: result = V::as_float(V::sub_int(ia, ib)); break;
     case LaneOp::and_int: result = V::as_float(V::and_int(ia, ib)); break;
+    case LaneOp::equal_int: result = truth(V::equal_int(ia, ib)); break;
     case LaneOp::shift_left_5: result = V::as_float(V::shift_left<5>(ia)); break;
     case LaneOp::shift_right_5: result = V::as_float(V::shift_right<5>(ia)); break;
     case LaneOp::to_float: result = V::to_float(ia); break;
@@ -41,6 +43,16 @@ void lanes(LaneOp op, const float* pa, const float* pb, const float* pc, float* 
 
 void load_first(std::ptrdiff_t n, const float* p, float* y) { V::store(y, V::load(V::first(n), p)); }
 void store_first(std::ptrdiff_t n, float* p, const float* x) { V::store(V::first(n), p, V::load(x)); }
+void fill_rest(std::ptrdiff_t n, const float* x, const float* p, float* y) {
+  const V::Mask first = V::first(n);
+  V::store(y, V::fill(V::load(first, x), V::mask_not(first), p));
+}
+void permute(const std::int32_t* from, const float* x, float* y) {
+  const V::Int lanes_from = V::load_ints(from);
+  const V::Reg once = V::permute(V::load(x), lanes_from);
+  V::store(y, once);
+  V::store(y + V::kWidth, V::as_float(V::permute(V::as_int(once), lanes_from)));
+}
 void load_bytes(const std::uint8_t* p, float* y) { V::store(y, V::to_float(V::load_bytes(p))); }
 void load_bytes_first(std::ptrdiff_t n, const std::uint8_t* p, float* y) {
   V::store(y, V::to_float(V::load_bytes(V::first(n), p)));
@@ -58,7 +70,8 @@ float tree_max(const float* x) { return V::tree_max(V::load(x)); }
 
 }  // namespace
 
-const VecOps VITRO_VEC_OPS = {V::kWidth,         lanes,    load_first, store_first, load_bytes, load_bytes_first,
+const VecOps VITRO_VEC_OPS = {V::kWidth,         lanes,    load_first, store_first,
+                              fill_rest,         permute,  load_bytes, load_bytes_first,
                               store_bytes_first, any_less, tree_sum,   tree_max};
 
 }  // namespace vitro_test

@@ -50,6 +50,7 @@ float expected_lane(LaneOp op, float a, float b, float c, float a0) {
     case LaneOp::fma: return std::fma(a, b, c);
     case LaneOp::less: return a < b ? 1.0f : 0.0f;
     case LaneOp::less_equal: return a <= b ? 1.0f : 0.0f;
+    case LaneOp::not_less_equal: return a <= b ? 0.0f : 1.0f;
     case LaneOp::equal: return a == b ? 1.0f : 0.0f;
     case LaneOp::mask_and: return a < b && b < c ? 1.0f : 0.0f;
     case LaneOp::mask_or: return a < b || b < c ? 1.0f : 0.0f;
@@ -59,6 +60,7 @@ float expected_lane(LaneOp op, float a, float b, float c, float a0) {
     case LaneOp::add_int: return float_of(bits_of(a) + bits_of(b));
     case LaneOp::sub_int: return float_of(bits_of(a) - bits_of(b));
     case LaneOp::and_int: return float_of(bits_of(a) & bits_of(b));
+    case LaneOp::equal_int: return bits_of(a) == bits_of(b) ? 1.0f : 0.0f;
     case LaneOp::shift_left_5: return float_of(bits_of(a) << 5);
     case LaneOp::shift_right_5: return float_of(bits_of(a) >> 5);
     case LaneOp::to_float: return static_cast<float>(static_cast<std::int32_t>(bits_of(a)));
@@ -133,6 +135,30 @@ TEMPLATE_TEST_CASE("Masked loads and stores of the vocabulary touch the first la
     for (int i = lanes; i < 20; ++i) {
       REQUIRE(wide[i] == 5.0f);
       REQUIRE(wide_bytes[i] == 99);
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("A register of the vocabulary is filled up from other memory, and permuted", "", VITRO_VARIANTS) {
+  const VecOps& ops = vocabulary_or_skip<TestType>();
+  Draw draw(12);
+  for (int n = 0; n <= ops.width; ++n) {
+    CAPTURE(n);
+    const Guarded<float> first(n), rest(ops.width - n, true);
+    for (int i = 0; i < ops.width; ++i) (i < n ? first[i] : rest[i - n]) = draw.awkward_number();
+    float y[32];
+    ops.fill_rest(n, first.data(), rest.data() - n, y);
+    for (int i = 0; i < ops.width; ++i) REQUIRE(bits_of(y[i]) == bits_of(i < n ? first[i] : rest[i - n]));
+  }
+  for (int round = 0; round < 200; ++round) {
+    float x[16], y[32];
+    std::int32_t from[16];
+    for (int i = 0; i < ops.width; ++i)
+      x[i] = draw.awkward_number(), from[i] = static_cast<std::int32_t>(draw.below(ops.width));
+    ops.permute(from, x, y);
+    for (int i = 0; i < ops.width; ++i) {
+      REQUIRE(bits_of(y[i]) == bits_of(x[from[i]]));
+      REQUIRE(bits_of(y[ops.width + i]) == bits_of(x[from[from[i]]]));
     }
   }
 }
