@@ -112,7 +112,7 @@ void products(Context& one, Context& many, int rounds) {
 void training_steps(int threads, int rounds) {
   Dataset data{"noise", ByteTensor({640, 28, 28, 1}), LabelTensor({640})};
   for (Index i = 0; i < data.images.elements(); ++i)
-    data.images.data()[i] = static_cast<std::uint8_t>(Philox(1, 2).below(i, 256));
+    data.images.data()[i] = static_cast<std::uint8_t>(Philox(1, 2).below(static_cast<std::uint64_t>(i), 256));
   for (Index i = 0; i < 640; ++i) data.labels.data()[i] = static_cast<std::int32_t>(i % 10);
   struct Training {
     ContextOptions options;
@@ -124,7 +124,7 @@ void training_steps(int threads, int rounds) {
   std::vector<ContextOptions> options{{.threads = 1}};
   for (const int spin : {0, 20, 50, 100, 200}) options.push_back({.threads = threads, .spin_microseconds = spin});
   for (const int shift : {13, 15, 17}) options.push_back({.threads = threads, .parallel_work = Index{1} << shift});
-  for (const int shift : {16, 17, 19}) options.push_back({.threads = threads, .wake_work = Index{1} << shift});
+  for (const int shift : {17, 18, 20}) options.push_back({.threads = threads, .wake_work = Index{1} << shift});
   std::vector<std::unique_ptr<Training>> trainings;
   std::vector<Contestant> contestants;
   for (const ContextOptions& each : options) {

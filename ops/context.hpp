@@ -17,7 +17,7 @@ struct ContextOptions {
   std::optional<Isa> isa = std::nullopt;  // empty: the best this machine has
   int threads = 1;                        // the caller included
   Index parallel_work = 1 << 16;          // loops that cost less run on their caller (see Context::parallel_for)
-  Index wake_work = 1 << 18;              // so do those that cost less than this, while the threads are asleep
+  Index wake_work = 1 << 19;              // so do those that cost less than this, while the threads are asleep
   int spin_microseconds = 100;            // how long idle threads watch for work before they sleep (see ThreadPool)
   Executor executor = {};                 // threads of the caller's in place of the context's own (see Executor)
 };
@@ -46,7 +46,7 @@ class Context {
   }
   // The same where one item costs about `work` elementary operations (one float loaded, computed and stored; a matrix product
   // does 16 multiply-adds in that time). A loop of less than ContextOptions::parallel_work in all (by default about 20
-  // microseconds), or of less than wake_work (about 80) while the threads are asleep or an executor's, runs on its caller, as
+  // microseconds), or of less than wake_work (about 150) while the threads are asleep or an executor's, runs on its caller, as
   // handing data to other processors and waking them would cost more than it saves.
   template <class Body>
   void parallel_for(Index count, Index work, const Body& body) noexcept {
