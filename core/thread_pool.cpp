@@ -1,20 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool's threads: each sleeps until a loop is announced, runs its own part, and reports back.
+// The pool's threads: each waits until a loop is announced, runs its own part, and reports back.
 #include "thread_pool.hpp"
 
+#include <algorithm>
 #include <string>
 
 #if VITRO_THREADS
+#include <atomic>
 #include <cfenv>
-#include <condition_variable>
+#include <chrono>
 #include <mutex>
 #include <thread>
 #include <vector>
+#if __has_include(<unistd.h>)
+#include <unistd.h>
+#endif
 #endif
 
 namespace vitro {
-#if VITRO_THREADS
 
+Status ThreadPool::check(const ThreadPoolOptions& options) {
+  const std::string threads = std::to_string(options.threads), spin = std::to_string(options.spin_microseconds);
+  if (options.threads < 1) return Error(ErrorCode::invalid_argument, "A pool needs at least 1 thread, not " + threads + ".");
+  if (options.spin_microseconds < 0)
+    return Error(ErrorCode::invalid_argument, "Threads cannot spin for " + spin + " microseconds.");
+#if !VITRO_THREADS
+  const char* const kRefusal = "This build has no threads (VITRO_THREADS is off); ask for 1, not ";
+  if (options.threads > 1) return Error(ErrorCode::unsupported, kRefusal + threads + ".");
+#endif
+  return {};
+}
+
+#if VITRO_THREADS
 namespace {
 
 // Part `index` of `parts` of [0, count): the first count % parts parts are one element longer.
@@ -23,102 +40,205 @@ Index part_begin(Index count, Index parts, Index index) noexcept {
   return index * (count / parts) + (index < extra ? index : extra);
 }
 
-// The part that this thread is running, so that a loop inside a loop knows that it is inside.
+// The parts that this thread is inside of, innermost first, so that a loop inside a loop knows that it is.
 struct Running {
-  const void* pool = nullptr;
-  int thread = 0;
+  const void* pool;
+  int thread;
+  const Running* outer;
 };
-thread_local constinit Running running;
+thread_local constinit const Running* running = nullptr;
+
+long process_id() noexcept {
+#if __has_include(<unistd.h>)
+  return getpid();
+#else
+  return 0;  // no fork() either
+#endif
+}
+
+void pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// How long one thread watches before it sleeps: `most` after each time that paid and half as long after each that did not, down
+// to a 64th of it. Where free processors are fewer than threads, whoever watches holds up what he watches for, and so he soon
+// stops. (Yielding the processor instead was tried: Linux then lets the others have it for milliseconds.)
+class Patience {
+ public:
+  explicit Patience(int microseconds) noexcept : most_(std::chrono::microseconds(microseconds)), time_(most_) {}
+
+  void paid(bool yes) noexcept { time_ = yes ? most_ : std::max(most_ / 64, time_ / 2); }
+
+  // Watches until `value` is no longer `old`; false if the time is over before.
+  template <class T>
+  bool sees_change(const std::atomic<T>& value, T old) const noexcept {
+    const auto end = std::chrono::steady_clock::now() + time_;
+    while (value.load(std::memory_order_acquire) == old) {
+      if (std::chrono::steady_clock::now() >= end) return false;
+      pause();
+    }
+    return true;
+  }
+
+ private:
+  std::chrono::nanoseconds most_;
+  std::chrono::nanoseconds time_;
+};
+
+// Where one part of a loop stands. It is claimed by the change from offered to taken, and nobody reads the loop before.
+enum class PartState { done, offered, taken };
 
 }  // namespace
 
+// What the threads wait on are atomics alone: a condition variable with sleepers cannot be destroyed in a forked child.
 struct ThreadPool::Shared {
-  std::mutex callers;  // held while a loop runs: one loop at a time
-  std::mutex mutex;    // guards everything below
-  std::condition_variable start;
-  std::condition_variable done;
+  struct alignas(64) Worker {  // a cache line each
+    std::atomic<PartState> part{PartState::done};
+    std::thread thread;
+  };
+
+  explicit Shared(const ThreadPoolOptions& given) : options(given), workers(own_threads(given)) {}
+
+  static std::size_t own_threads(const ThreadPoolOptions& options) noexcept {
+    return options.executor.parallel_for == nullptr ? static_cast<std::size_t>(options.threads - 1) : 0;
+  }
+
+  const ThreadPoolOptions options;
+  const long process = process_id();
+  std::mutex callers;                            // held while a loop runs: one loop at a time
+  Patience patience{options.spin_microseconds};  // of whoever holds it
+
+  // The loop: written while no part of it is offered or taken.
   Function function = nullptr;
   const void* context = nullptr;
   Index count = 0;
-  unsigned long long generation = 0;  // rises with each loop
-  int unfinished = 0;                 // worker threads still in the current loop
-  bool stopping = false;
-  std::vector<std::thread> threads;
+  alignas(64) std::atomic<unsigned> announced{0};  // rises with each loop
+  std::atomic<bool> stopping{false};
+  alignas(64) std::atomic<int> asleep{0};
+  std::vector<Worker> workers;  // part t + 1 is offered to worker t
 
   // Here and not in the pool's destructor, so that it also runs when a later thread cannot be created.
   ~Shared() {
-    {
-      const std::lock_guard lock(mutex);
-      stopping = true;
+    if (in_child()) {
+      for (Worker& worker : workers) std::construct_at(&worker.thread);  // forgotten: there is nothing to join or to detach
+      return;
     }
-    start.notify_all();
-    for (std::thread& thread : threads) thread.join();
+    stopping = true;
+    announce();
+    for (Worker& worker : workers) {
+      if (worker.thread.joinable()) worker.thread.join();
+    }
   }
 
-  void run_part(Function body, const void* body_context, Index body_count, int parts, int thread) noexcept {
-    const Index begin = part_begin(body_count, parts, thread);
-    const Index end = part_begin(body_count, parts, thread + 1);
+  bool in_child() const noexcept { return process != process_id(); }
+
+  void announce() noexcept {
+    announced.fetch_add(1, std::memory_order_release);
+    announced.notify_all();
+  }
+
+  void run_part(int thread) noexcept { run_part(thread, options.threads); }
+  void run_part(int thread, int of) noexcept {
+    const Index begin = part_begin(count, of, thread);
+    const Index end = part_begin(count, of, thread + 1);
     if (begin == end) return;
-    const Running outer = running;
-    running = {this, thread};
-    body(body_context, begin, end, thread);
-    running = outer;
+    const Running here{this, thread, running};
+    running = &here;
+    function(context, begin, end, thread);
+    running = here.outer;
   }
 
-  void work(int parts, int thread) {
+  bool claim(Worker& worker) noexcept {
+    PartState state = PartState::offered;
+    return worker.part.compare_exchange_strong(state, PartState::taken, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+
+  // Each of the pool's threads, from its start to its end.
+  void work(Worker& worker, int thread) noexcept {
     std::fesetenv(FE_DFL_ENV);  // part of the numerics contract: results do not depend on who created the pool
-    unsigned long long seen = 0;
-    std::unique_lock lock(mutex);
-    for (;;) {
-      start.wait(lock, [&] { return stopping || generation != seen; });
+    Patience own_patience(options.spin_microseconds);
+    for (unsigned seen = 0;;) {
+      const bool watched = own_patience.sees_change(announced, seen);
+      if (!watched) {
+        own_patience.paid(false);
+        ++asleep;
+        announced.wait(seen, std::memory_order_acquire);
+        --asleep;
+      }
       if (stopping) return;
-      seen = generation;
-      const Function body = function;
-      const void* body_context = context;
-      const Index body_count = count;
-      lock.unlock();
-      run_part(body, body_context, body_count, parts, thread);
-      lock.lock();
-      if (--unfinished == 0) done.notify_one();
+      seen = announced.load(std::memory_order_acquire);
+      const bool claimed = claim(worker);
+      if (watched) own_patience.paid(claimed);
+      if (!claimed) continue;
+      run_part(thread);
+      worker.part.store(PartState::done, std::memory_order_release);
+      worker.part.notify_one();
     }
+  }
+
+  // The caller runs the first part, then whatever has not been begun, so that a thread that is slow to wake up or has lost its
+  // processor holds nobody up, and waits for the rest.
+  void run_on_own_threads() noexcept {
+    for (Worker& worker : workers) worker.part.store(PartState::offered, std::memory_order_release);
+    announce();
+    run_part(0);
+    int thread = 0;
+    for (Worker& worker : workers) {
+      ++thread;
+      if (!claim(worker)) continue;
+      run_part(thread);
+      worker.part.store(PartState::done, std::memory_order_relaxed);
+    }
+    for (Worker& worker : workers) {
+      const bool watched = patience.sees_change(worker.part, PartState::taken);
+      patience.paid(watched);
+      if (!watched) worker.part.wait(PartState::taken, std::memory_order_acquire);
+    }
+  }
+
+  void run_on_executor() noexcept {
+    const auto task = [](void* self, int thread) { static_cast<Shared*>(self)->run_part(thread); };
+    options.executor.parallel_for(options.executor.state, static_cast<int>(std::min<Index>(count, options.threads)), task,
+                                  this);
   }
 };
 
-ThreadPool::ThreadPool(int threads) : size_(threads) {
-  if (threads < 1) {
-    fail(ErrorCode::invalid_argument, "ThreadPool: " + std::to_string(threads) + " threads asked for; at least 1 is needed");
-  }
-  shared_ = std::make_unique<Shared>();
-  shared_->threads.reserve(static_cast<std::size_t>(threads - 1));
-  for (int thread = 1; thread < threads; ++thread) {
-    shared_->threads.emplace_back([shared = shared_.get(), threads, thread] { shared->work(threads, thread); });
+ThreadPool::ThreadPool(const ThreadPoolOptions& options) : size_(options.threads) {
+  check(options).value();
+  if (size_ == 1) return;
+  shared_ = std::make_unique<Shared>(options);
+  int thread = 0;
+  for (Shared::Worker& worker : shared_->workers) {
+    ++thread;
+    worker.thread = std::thread([shared = shared_.get(), &worker, thread] { shared->work(worker, thread); });
   }
 }
 
-ThreadPool::~ThreadPool() = default;
+bool ThreadPool::awake() const noexcept {
+  return shared_ != nullptr && !shared_->workers.empty() && shared_->options.spin_microseconds > 0 &&
+         shared_->asleep.load(std::memory_order_relaxed) == 0;
+}
 
 void ThreadPool::run(Index count, Function function, const void* context) noexcept {
   if (count <= 0) return;
-  if (running.pool == shared_.get()) {
-    function(context, 0, count, running.thread);
-    return;
+  for (const Running* part = running; part != nullptr; part = part->outer) {
+    if (part->pool == shared_.get()) return function(context, 0, count, part->thread);
   }
+  if (shared_->in_child()) return function(context, 0, count, 0);
   const std::lock_guard caller(shared_->callers);
-  if (size_ > 1 && count > 1) {
-    {
-      const std::lock_guard lock(shared_->mutex);
-      shared_->function = function;
-      shared_->context = context;
-      shared_->count = count;
-      shared_->unfinished = size_ - 1;
-      ++shared_->generation;
-    }
-    shared_->start.notify_all();
-    shared_->run_part(function, context, count, size_, 0);
-    std::unique_lock lock(shared_->mutex);
-    shared_->done.wait(lock, [&] { return shared_->unfinished == 0; });
+  shared_->function = function;
+  shared_->context = context;
+  shared_->count = count;
+  if (count == 1 || running != nullptr) {
+    shared_->run_part(0, 1);
+  } else if (shared_->workers.empty()) {
+    shared_->run_on_executor();
   } else {
-    shared_->run_part(function, context, count, 1, 0);
+    shared_->run_on_own_threads();
   }
 }
 
@@ -126,22 +246,16 @@ void ThreadPool::run(Index count, Function function, const void* context) noexce
 
 struct ThreadPool::Shared {};
 
-ThreadPool::ThreadPool(int threads) : size_(1) {
-  if (threads < 1) {
-    fail(ErrorCode::invalid_argument, "ThreadPool: " + std::to_string(threads) + " threads asked for; at least 1 is needed");
-  }
-  if (threads > 1) {
-    fail(ErrorCode::unsupported,
-         "ThreadPool: " + std::to_string(threads) + " threads asked for, but this build has no threads (VITRO_THREADS is off)");
-  }
-}
+ThreadPool::ThreadPool(const ThreadPoolOptions& options) : size_(1) { check(options).value(); }
 
-ThreadPool::~ThreadPool() = default;
+bool ThreadPool::awake() const noexcept { return false; }
 
 void ThreadPool::run(Index count, Function function, const void* context) noexcept {
   if (count > 0) function(context, 0, count, 0);
 }
 
 #endif
+
+ThreadPool::~ThreadPool() = default;
 
 }  // namespace vitro

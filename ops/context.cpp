@@ -29,18 +29,8 @@ Result<const simd::KernelTable*> choose_kernels(const ContextOptions& options) {
                                            " kernels; it has " + present + ".");
 }
 
-// What ThreadPool would fail with, as a value.
-Status check_threads(int threads) {
-  if (threads < 1) {
-    return Error(ErrorCode::invalid_argument, "A context needs at least 1 thread, not " + std::to_string(threads) + ".");
-  }
-#if !VITRO_THREADS
-  if (threads > 1) {
-    return Error(ErrorCode::unsupported,
-                 "This build has no threads (VITRO_THREADS is off); ask for 1, not " + std::to_string(threads) + ".");
-  }
-#endif
-  return {};
+ThreadPoolOptions pool_options(const ContextOptions& options) {
+  return {.threads = options.threads, .spin_microseconds = options.spin_microseconds, .executor = options.executor};
 }
 
 std::size_t rounded(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -48,11 +38,14 @@ std::size_t rounded(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlig
 }  // namespace
 
 Context::Context(const ContextOptions& options)
-    : kernels_(choose_kernels(options).value()), pool_(options.threads), parallel_work_(options.parallel_work) {}
+    : kernels_(choose_kernels(options).value()),
+      pool_(pool_options(options)),
+      parallel_work_(options.parallel_work),
+      wake_work_(options.wake_work) {}
 
 Result<std::unique_ptr<Context>> Context::try_make(const ContextOptions& options) {
   if (const Result<const simd::KernelTable*> kernels = choose_kernels(options); !kernels) return kernels.error();
-  if (Status threads = check_threads(options.threads); !threads) return std::move(threads).error();
+  if (Status threads = ThreadPool::check(pool_options(options)); !threads) return std::move(threads).error();
   return std::make_unique<Context>(options);
 }
 

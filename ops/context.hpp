@@ -17,6 +17,9 @@ struct ContextOptions {
   std::optional<Isa> isa = std::nullopt;  // empty: the best this machine has
   int threads = 1;                        // the caller included
   Index parallel_work = 1 << 16;          // loops that cost less run on their caller (see Context::parallel_for)
+  Index wake_work = 1 << 19;              // so do those that cost less than this, while the threads are asleep
+  int spin_microseconds = 100;            // how long idle threads watch for work before they sleep (see ThreadPool)
+  Executor executor = {};                 // threads of the caller's in place of the context's own (see Executor)
 };
 
 // Scratch memory that an operation needs, in bytes: one block shared by all threads and one for each thread.
@@ -43,10 +46,11 @@ class Context {
   }
   // The same where one item costs about `work` elementary operations (one float loaded, computed and stored; a matrix product
   // does 16 multiply-adds in that time). A loop of less than ContextOptions::parallel_work in all (by default about 20
-  // microseconds) runs on its caller, as waking threads would cost more than it saves.
+  // microseconds), or of less than wake_work (about 150) while the threads are asleep or an executor's, runs on its caller, as
+  // handing data to other processors and waking them would cost more than it saves.
   template <class Body>
   void parallel_for(Index count, Index work, const Body& body) noexcept {
-    if (threads() > 1 && count > 1 && count >= parallel_work_ / (work + 1)) {
+    if (threads() > 1 && count > 1 && count >= (pool_.awake() ? parallel_work_ : wake_work_) / (work + 1)) {
       pool_.parallel_for(count, body);
     } else if (count > 0) {
       body(Index{0}, count, 0);
@@ -67,6 +71,7 @@ class Context {
   const simd::KernelTable* kernels_;
   ThreadPool pool_;
   Index parallel_work_;
+  Index wake_work_;
   AlignedArray<std::byte> shared_scratch_;
   AlignedArray<std::byte> thread_scratch_;
   std::size_t shared_bytes_ = 0;

@@ -2,6 +2,7 @@
 // Contexts: the forced instruction set is the one that runs, scratch memory grows and stays aligned, loops are split or not.
 #include "../../ops/context.hpp"
 
+#include "../../ops/linear.hpp"
 #include "../support/errors.hpp"
 #include "support.hpp"
 
@@ -60,7 +61,7 @@ TEST_CASE("scratch memory grows, stays aligned, and is separate for each thread"
 }
 
 TEST_CASE("a loop is split when it costs enough, and covers its range once either way") {
-  Result<std::unique_ptr<Context>> made = Context::try_make({.threads = 4, .parallel_work = 1000});
+  Result<std::unique_ptr<Context>> made = Context::try_make({.threads = 4, .parallel_work = 1000, .wake_work = 1000});
   if (!made) SKIP("this build has no threads");
   for (const Index count : {0, 1, 9, 11, 500}) {
     std::atomic<int> parts = 0;
@@ -74,9 +75,49 @@ TEST_CASE("a loop is split when it costs enough, and covers its range once eithe
   }
 }
 
+TEST_CASE("a smaller loop does not wake threads that sleep, and a larger one does") {
+  Result<std::unique_ptr<Context>> made =
+      Context::try_make({.threads = 3, .parallel_work = 0, .wake_work = 1000, .spin_microseconds = 0});
+  if (!made) SKIP("this build has no threads");
+  const auto parts_of = [&](Index count) {
+    std::atomic<int> parts = 0;
+    made.value()->parallel_for(count, Index{99}, [&](Index, Index, int) { ++parts; });
+    return parts.load();
+  };
+  CHECK(parts_of(9) == 1);
+  CHECK(parts_of(11) == 3);
+}
+
+TEST_CASE("an executor runs a context's loops, with scratch memory for each task and the same bits") {
+  int calls = 0;
+  const Executor backwards{[](void* state, int tasks, Executor::Task task, void* argument) {
+                             ++*static_cast<int*>(state);
+                             while (tasks-- > 0) task(argument, tasks);
+                           },
+                           &calls};
+  Result<std::unique_ptr<Context>> made =
+      Context::try_make({.threads = 5, .parallel_work = 0, .wake_work = 0, .executor = backwards});
+  if (!made) SKIP("this build has no threads");
+  Draw draw(11);
+  const Tensor x = draw.tensor({37, 20}), w = draw.tensor({20, 33});
+  Tensor expected({37, 33}), y({37, 33});
+  Context one;
+  ops::linear(one, {}, x.view(), w.view(), expected.view());
+  ops::linear(*made.value(), {}, x.view(), w.view(), y.view());
+  require_same_bits(y, expected);
+  CHECK(calls > 0);
+}
+
 TEST_CASE("a context without threads is an error") {
   const Result<std::unique_ptr<Context>> context = Context::try_make({.threads = 0});
   REQUIRE_FALSE(context.ok());
   CHECK(context.error().code() == ErrorCode::invalid_argument);
   CHECK_THAT(context.error().message(), ContainsSubstring("at least 1"));
+}
+
+TEST_CASE("idle threads that spin for less than no time are an error") {
+  const Result<std::unique_ptr<Context>> context = Context::try_make({.spin_microseconds = -1});
+  REQUIRE_FALSE(context.ok());
+  CHECK(context.error().code() == ErrorCode::invalid_argument);
+  CHECK_THAT(context.error().message(), ContainsSubstring("-1"));
 }

@@ -71,7 +71,7 @@ inline std::vector<std::unique_ptr<Context>> make_contexts() {
       contexts.push_back(std::move(context).value());
   }
   for (int threads = 2; threads <= 7; ++threads) {
-    Result<std::unique_ptr<Context>> context = Context::try_make({.threads = threads, .parallel_work = 0});
+    Result<std::unique_ptr<Context>> context = Context::try_make({.threads = threads, .parallel_work = 0, .wake_work = 0});
     if (context) contexts.push_back(std::move(context).value());  // none in a build without threads
   }
   return contexts;
