@@ -156,7 +156,8 @@ void multiply_tile(const Tile& tile) noexcept {
       load_b_row(columns, tile, b);
       if constexpr (rows > 1 && vectors == Tuning::kVectors && Vec::kWidth > 1) {
         constexpr int kRead = 0, kSecondLevel = 2;
-        __builtin_prefetch(reinterpret_cast<const void*>(ahead), kRead, kSecondLevel);
+        // An address, not a pointer: it may lie beyond the arrays.
+        __builtin_prefetch(reinterpret_cast<const void*>(ahead), kRead, kSecondLevel);  // NOLINT(performance-no-int-to-ptr)
         ahead += tile.ahead_step;
       }
       VITRO_UNROLL

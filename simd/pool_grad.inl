@@ -29,7 +29,7 @@ class TiledRow {
  public:
   // Whether it can be made for these windows.
   static bool fits(const PoolWindows& w) noexcept {
-    return w.channels > 0 && w.channels < Vec::kWidth && w.x_column_step == w.tap_columns * w.channels &&
+    return w.channels != 0 && w.channels < Vec::kWidth && w.x_column_step == w.tap_columns * w.channels &&
            group_size(w) <= kMostRegisters;
   }
 
