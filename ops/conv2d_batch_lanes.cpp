@@ -2,7 +2,6 @@
 // Convolutions with few channels, computed with the images of the batch in the lanes of the vectors.
 #include "conv2d_batch_lanes.hpp"
 
-#include "conv2d_grad_weight_columns.hpp"
 #include "conv2d_taps.hpp"
 #include "row_batch.hpp"
 
@@ -23,7 +22,7 @@ bool batch_lanes_pay(const Context& context, const Conv2dProblem& p, Index chann
   constexpr Index kMostFloats = 1 << 13;  // of an image: a block of 64 takes 2 MB, the second-level cache
   constexpr float kGain = 1.3f;           // what the two transpositions cost
   if (p.n == 0 || channels == 0 || p.attrs.groups != 1 || image > kMostFloats) return false;
-  return relative_speed(context, block_images(context, p)) >= kGain * relative_speed(context, channels);
+  return relative_speed(context.kernels(), block_images(context, p)) >= kGain * relative_speed(context.kernels(), channels);
 }
 
 // A thread's scratch, cut into what a direction needs; the sizes in floats and in pointers.

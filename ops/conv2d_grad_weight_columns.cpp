@@ -56,17 +56,10 @@ void copy_columns(const simd::KernelTable& kernels, const Conv2dProblem& p, cons
 
 }  // namespace
 
-float relative_speed(const Context& context, Index n) noexcept {
-  const float kOneVector = context.kernels().packed_b_size(1, 1) < 16 ? 0.9f : 0.6f;
-  const Index lanes = context.kernels().packed_b_size(1, n);
-  const float used = static_cast<float>(n) / static_cast<float>(lanes);
-  return lanes == context.kernels().packed_b_size(1, 1) ? used * kOneVector : used;
-}
-
 bool grad_weight_by_columns(const Context& context, const Conv2dProblem& p) noexcept {
   constexpr float kGain = 1.5f;  // what the copy costs
   if (p.n == 0 || p.oc == 0 || p.c == 0 || p.attrs.groups != 1) return false;
-  return relative_speed(context, p.kh * p.kw * p.c) >= kGain * relative_speed(context, p.oc);
+  return relative_speed(context.kernels(), p.kh * p.kw * p.c) >= kGain * relative_speed(context.kernels(), p.oc);
 }
 
 ScratchSize grad_weight_columns_scratch(const Context& context, const Conv2dProblem& p) noexcept {

@@ -16,8 +16,4 @@ ScratchSize grad_weight_columns_scratch(const Context& context, const Conv2dProb
 void run_grad_weight_columns(Context& context, const Conv2dProblem& problem, const float* x, const float* dy,
                              float* dw) noexcept;
 
-// Speed of a product with n columns, as a share of that with many: idle lanes cost in proportion, and a tile of one vector
-// loads more than it computes.
-float relative_speed(const Context& context, Index n) noexcept;
-
 }  // namespace vitro::ops

@@ -9,6 +9,13 @@ constexpr std::size_t table_bytes(Index pointers) noexcept { return static_cast<
 
 }  // namespace
 
+float relative_speed(const simd::KernelTable& kernels, Index n) noexcept {
+  const float kOneVector = kernels.packed_b_size(1, 1) < 16 ? 0.9f : 0.6f;
+  const Index lanes = kernels.packed_b_size(1, n);
+  const float used = static_cast<float>(n) / static_cast<float>(lanes);
+  return lanes == kernels.packed_b_size(1, 1) ? used * kOneVector : used;
+}
+
 // Enough rows that a packed B streams from the second-level cache a few times only, few enough that the tables stay in the
 // first or second; a multiple of 12, hence of the micro-kernels' 4 and 6 rows, so that only a part's last batch has a ragged
 // edge.

@@ -19,6 +19,10 @@ inline Index packed_b_step(const simd::KernelTable& kernels, Index k, Index n) n
   return (kernels.packed_b_size(k, n) + 15) / 16 * 16;
 }
 
+// Speed of a product with n columns, as a share of that with many: idle lanes cost in proportion, and a tile of one vector
+// loads more than it computes.
+float relative_speed(const simd::KernelTable& kernels, Index n) noexcept;
+
 // What changes from one group of a grouped convolution to the next, in floats.
 struct GroupStep {
   Index groups = 1;

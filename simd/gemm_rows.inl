@@ -51,7 +51,10 @@ void multiply_rows_panel(const GemmRows& args, const RowsBlock& block, Index col
   // A small B stays near between its panels: the first one fetches the rows of A instead.
   const bool fetches_rows = tile.ahead_step == 0 || (column == 0 && args.packed_k * args.n <= kNearB);
   const Index newest = block.segments - 1;  // the segment in which a convolution's next rows see new pixels
-  float* kept[kMaxRows];
+  // With chains the rows below begin at the panel, not at column 0.
+  float *kept[kMaxRows], *to[kMaxRows];
+  const float* residual[kMaxRows];
+  if (chains != nullptr) tile.column = 0;
   Index row = 0;
   for (Index t = 0; t < tiles.count; ++t) {
     const Index height = tiles.height + (t < tiles.higher ? 1 : 0);
@@ -60,10 +63,15 @@ void multiply_rows_panel(const GemmRows& args, const RowsBlock& block, Index col
     tile.from = starts ? nullptr : args.c + row;
     tile.row_bias = block.last && args.row_bias != nullptr ? args.row_bias + row : nullptr;
     tile.residual = block.last && args.residual != nullptr ? args.residual + row : nullptr;
-    if (chains != nullptr) {  // rows of kept and of C count columns from the same place
-      for (Index i = 0; i < height; ++i) kept[i] = chains + (row + i) * kPanel - column;
+    if (chains != nullptr) {
+      for (Index i = 0; i < height; ++i) {
+        kept[i] = chains + (row + i) * kPanel;
+        to[i] = tile.to[i] + column;
+        if (tile.residual != nullptr) residual[i] = tile.residual[i] + column;
+      }
       tile.from = starts ? nullptr : kept;
-      if (!block.last) tile.to = kept;
+      tile.to = block.last ? to : kept;
+      if (tile.residual != nullptr) tile.residual = residual;
     }
     if (fetches_rows && newest >= 0 && row + height < args.rows) {
       prefetch_next_rows(tile, tile.a[newest], tile.a[height * args.segments + newest]);
