@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the medians of two sides' benchmark runs: compare_runs.py DIR TRY [--limit 1.10] [--slower FILE].
+"""Compares two sides' benchmark runs: compare_runs.py DIR TRY [--limit 1.10] [--slower FILE].
 
-DIR holds Google Benchmark's JSON, TRY-ROUND-SIDE-PROGRAM.json with SIDE base or new. Prints the rows whose ratio of medians (new
-/ base, processor time) is over the limit, and how all ratios are distributed. FILE takes a regular expression of those rows.
+DIR holds Google Benchmark's JSON, TRY-ROUND-SIDE-PROGRAM.json with SIDE base or new. Prints the rows whose median ratio over the
+rounds (new / base, processor time) is over the limit, and how all ratios are distributed. FILE takes a regular expression of those rows.
 Exit codes: 0 none is over the limit, 1 some are, 2 usage or no rows in common.
 """
 import argparse
@@ -41,7 +41,8 @@ def main():
     if not rows:
         print("The two sides have no row in common.", file=sys.stderr)
         return 2
-    ratios = {name: statistics.median(times["new"][name]) / statistics.median(times["base"][name]) for name in rows}
+    # Runs of one round are neighbours in time: what slows the whole machine for a while slows both.
+    ratios = {name: statistics.median(new / base for new, base in zip(times["new"][name], times["base"][name])) for name in rows}
     ordered = sorted(ratios.values())
     at = lambda share: ordered[min(int(share * len(ordered)), len(ordered) - 1)]
     print(f"  {len(rows)} rows, {len(times['new'].keys() ^ times['base'].keys())} on one side only; new / base: "

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Is the working tree slower than BASE? bench/regress.sh [BASE] [--filter REGEX] [--rounds N] [--build DIR]
 #
-# Builds both (Release), runs the family benchmarks of both in alternation, and compares the median of each row. A row that is
-# more than 1.10 times slower is run again, alone; it fails when that happens in three tries in a row.
+# Builds both (Release), runs the family benchmarks of both in alternation, and takes for each row the median of the ratios of
+# neighbouring runs. A row that is more than 1.10 times slower is run again, with the other suspects alone; it fails when that happens in three tries in a row.
 #   BASE            a commit; by default the newest release tag (v*), or else the commit before HEAD
 #   --filter REGEX  rows to run; by default those of the best instruction set of this machine
-#   --rounds N      runs of each side in a try (5)
+#   --rounds N      pairs of runs in the first try (5); the others have five times as many
 #   --build DIR     where to build and to leave the figures (build-regress)
 # Exit codes: 0 not slower, 1 slower, 2 usage or no such commit, 3 a build failed.
 set -euo pipefail
@@ -65,20 +65,19 @@ make_side base "$build/base-source"
 make_side new .
 echo "base: $(git log -1 --format='%h %s' "$commit")"
 
-# run SIDE TRY ROUND: one JSON for each program, on the last core that this process may use.
+# run_side SIDE PROGRAM TRY ROUND: one JSON, on the last core that this process may use.
 core=$(taskset -pc $$ | sed 's/.*[ ,-]//')
 run_side() {
-  local program
-  for program in "${programs[@]}"; do
-    taskset -c "$core" "$build/$1/bench/$program" --benchmark_filter="$filter" --benchmark_min_time=0.02 \
-      --benchmark_out="$build/runs/$2-$3-$1-$program.json" --benchmark_out_format=json > /dev/null 2>&1
-  done
+  taskset -c "$core" "$build/$1/bench/$2" --benchmark_filter="$filter" --benchmark_min_time=0.02 \
+    --benchmark_out="$build/runs/$3-$4-$1-$2.json" --benchmark_out_format=json > /dev/null 2>&1
 }
 for try in 1 2 3; do
   for ((round = 0; round < rounds; ++round)); do
     # Who goes first alternates: the first run of a pair finds other caches and another clock than the second.
     if ((round % 2 == 0)); then order=(base new); else order=(new base); fi
-    for side in "${order[@]}"; do run_side "$side" "$try" "$round"; done
+    for program in "${programs[@]}"; do
+      for side in "${order[@]}"; do run_side "$side" "$program" "$try" "$round"; done
+    done
   done
   echo "try $try:"
   if bench/compare_runs.py "$build/runs" "$try" --slower "$build/slower.txt"; then
@@ -86,6 +85,8 @@ for try in 1 2 3; do
     exit 0
   fi
   filter=$(cat "$build/slower.txt")
+  # The suspects are few, so that pairs are close together, and many pairs are cheap.
+  ((try > 1)) || rounds=$((5 * rounds))
 done
 echo "Slower than the base in three tries in a row."
 exit 1
