@@ -15,7 +15,7 @@
 namespace vitro_bench {
 namespace {
 
-constexpr const char* kModules[] = {"openblas", "mkl", "onednn", "opencv", "libtorch"};
+constexpr const char* kModules[] = {"openblas", "mkl", "onednn", "opencv", "libtorch", "onnxruntime"};
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vitro's training step of LeNet-5: what Trainer does with a batch that is there already.
+// LeNet-5 on Vitro's eager tape, written by hand.
 #include "vitro_lenet.hpp"
 
 #include "../../autograd/functions.hpp"
@@ -12,16 +12,22 @@ namespace {
 
 using namespace vitro;
 
+Model lenet_with(const Problem& p) {
+  Model model = models::lenet5();
+  for (std::size_t i = 0; i < model.parameters().size(); ++i) {
+    Tensor& value = model.parameters()[i].value;
+    std::copy_n(p.lenet.parameters[i].data(), value.elements(), value.data());
+  }
+  return model;
+}
+
+// What Trainer does with a batch that is there already.
 class LenetStep final : public Job {
  public:
   LenetStep(std::shared_ptr<Context> context, const Problem& p)
-      : context_(std::move(context)), p_(p), model_(models::lenet5()), hyper_({3}), tape_(*context_) {
-    for (std::size_t i = 0; i < model_.parameters().size(); ++i) {
-      Tensor& value = model_.parameters()[i].value;
-      std::copy_n(p.lenet.parameters[i].data(), value.elements(), value.data());
-      velocities_.emplace_back(value.shape());
-    }
-    std::copy_n(std::array{kLenetSgd.rate, kLenetSgd.momentum, kLenetSgd.weight_decay}.data(), 3, hyper_.data());
+      : context_(std::move(context)), p_(p), model_(lenet_with(p)), hyper_({3}), tape_(*context_) {
+    for (const Parameter& parameter : model_.parameters()) velocities_.emplace_back(parameter.value.shape());
+    std::copy_n(std::array{p.lenet.sgd.rate, p.lenet.sgd.momentum, p.lenet.sgd.weight_decay}.data(), 3, hyper_.data());
   }
 
   void run() override {
@@ -45,6 +51,7 @@ class LenetStep final : public Job {
     }
     return change(now, p_.lenet.parameters);
   }
+  float loss() const override { return loss_; }
 
  private:
   std::shared_ptr<Context> context_;
@@ -56,10 +63,34 @@ class LenetStep final : public Job {
   float loss_ = 0;
 };
 
+class LenetScores final : public Job {
+ public:
+  LenetScores(std::shared_ptr<Context> context, const Problem& p)
+      : context_(std::move(context)), p_(p), model_(lenet_with(p)), tape_(*context_) {}
+
+  void run() override {
+    tape_.clear();
+    const Var images = tape_.input(ConstTensorView(p_.a, Shape{p_.lenet.batch, 28, 28, 1}));
+    scores_ = tape_.value(model_.forward(images, model_.place_constants(tape_))).data();
+  }
+  std::vector<float> result() override { return {scores_, scores_ + p_.lenet.batch * 10}; }
+
+ private:
+  std::shared_ptr<Context> context_;
+  Problem p_;
+  Model model_;
+  Tape tape_;
+  const float* scores_ = nullptr;
+};
+
 }  // namespace
 
 std::unique_ptr<Job> make_lenet_step(const std::shared_ptr<vitro::Context>& context, const Problem& problem) {
   return std::make_unique<LenetStep>(context, problem);
+}
+
+std::unique_ptr<Job> make_lenet_scores(const std::shared_ptr<vitro::Context>& context, const Problem& problem) {
+  return std::make_unique<LenetScores>(context, problem);
 }
 
 }  // namespace vitro_bench

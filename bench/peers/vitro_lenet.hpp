@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vitro's training step of LeNet-5, recorded and run on the eager tape.
+// LeNet-5 on Vitro's eager tape: training step and inference.
 #pragma once
 
 #include "../../ops/context.hpp"
@@ -8,5 +8,6 @@
 namespace vitro_bench {
 
 std::unique_ptr<Job> make_lenet_step(const std::shared_ptr<vitro::Context>& context, const Problem& problem);
+std::unique_ptr<Job> make_lenet_scores(const std::shared_ptr<vitro::Context>& context, const Problem& problem);
 
 }  // namespace vitro_bench
