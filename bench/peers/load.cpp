@@ -6,8 +6,6 @@
 // as alone, `peers_bench --peers NAME` tells: it loads no other module.
 #include "load.hpp"
 
-#include "vitro_peer.hpp"
-
 #include <algorithm>
 #include <dlfcn.h>
 #include <filesystem>
@@ -19,12 +17,12 @@ constexpr const char* kModules[] = {"openblas", "mkl", "onednn", "opencv", "libt
 
 }  // namespace
 
-LoadedPeers load_peers(const std::vector<std::string>& only) {
-  LoadedPeers loaded{{&vitro_peer()}, {}};
-  const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+LoadedPeers load_peers(const std::string& folder, const std::vector<std::string>& only) {
+  LoadedPeers loaded;
+  const std::filesystem::path place = std::filesystem::read_symlink("/proc/self/exe").parent_path() / folder;
   for (const std::string name : kModules) {
     if (!only.empty() && std::find(only.begin(), only.end(), name) == only.end()) continue;
-    const std::filesystem::path path = folder / ("peer_" + name + ".so");
+    const std::filesystem::path path = place / ("peer_" + name + ".so");
     if (!std::filesystem::exists(path)) {
       loaded.missing.push_back(name + ": was not built, as CMake did not find the library");
       continue;

@@ -164,7 +164,8 @@ int run(const Options& options) {
                  options.threads, cores.size());
     return 2;
   }
-  const LoadedPeers loaded = load_peers(options.peers);
+  LoadedPeers loaded = load_peers(".", options.peers);
+  loaded.peers.insert(loaded.peers.begin(), &vitro_peer());
   const Machine machine{processor_name(), compiler_version(), utc_now(), options.threads, cores,
                         options.seconds,  options.clock};
   Versions versions{{}, loaded.missing};
