@@ -9,12 +9,17 @@ namespace vitro {
 
 class CpuBackend final : public Backend {
  public:
-  // The context must outlive the backend and the steps it binds.
+  // The context must outlive the backend.
   explicit CpuBackend(Context& context) noexcept : context_(context) {}
 
   const char* name() const noexcept override { return "cpu"; }
-  // Implements every node; reserves the node's scratch memory in the context.
-  Result<Step> try_bind(const Node& node, const TensorTable& tensors) override;
+  Context* context() noexcept override { return &context_; }
+  // Implements every node. Steps may run with any context of the same kernels and number of threads.
+  Result<BoundStep> try_bind(std::span<const Node> nodes, const TensorTable& tensors) override;
+  // A product with bias, residual and ReLU; elementwise chains; several updates.
+  bool fuses(std::span<const Node> nodes, const TensorTable& tensors) const override;
+  // The weights of linear layers and convolutions.
+  std::optional<Packing> packing(const Node& node, const TensorTable& tensors) override;
 
  private:
   Context& context_;

@@ -70,14 +70,37 @@ Var broadcasting(ops::BinaryOp op, Var a, Var b) {
   return {&tape, y};
 }
 
-// `written` must lie apart from `other`. Only the tape knows addresses, so no shape rule can check this.
+// `written` must lie apart from `other`. Only the tape knows addresses, so no shape rule can check this. What is computed lies
+// apart from all else.
 void require_apart(const Tape& tape, Var written, Var other) {
-  const ConstTensorView a = tape.value(written), b = tape.value(other);
-  const std::less<const float*> before;
-  if (!before(a.data(), b.data() + b.elements()) || !before(b.data(), a.data() + a.elements())) return;
+  const auto bytes = [](Var x) { return static_cast<std::size_t>(x.shape().elements()) * sizeof(float); };
+  const std::byte *const a = tape.memory_of(written.id), *const b = tape.memory_of(other.id);
+  const std::less<const std::byte*> before;
+  if (a == nullptr || b == nullptr || !before(a, b + bytes(other)) || !before(b, a + bytes(written))) return;
   fail(ErrorCode::invalid_argument, "sgd_update: " + describe(written.id, tape.tensors()) +
                                         " is written to and lies in the same " + "memory as " +
                                         describe(other.id, tape.tensors()) + "; they must not overlap");
+}
+
+void emit_update(Tape& tape, Var parameter, Var velocity, Var gradient, Var hyper, TensorId guard) {
+  require_apart(tape, parameter, velocity);
+  for (const Var other : {gradient, hyper}) {
+    require_apart(tape, parameter, other);
+    require_apart(tape, velocity, other);
+  }
+  tape.emit(SgdUpdate{parameter.id, velocity.id, gradient.id, hyper.id, guard});
+}
+
+Var sum_squares_node(Tape& tape, TensorId x, TensorId previous) {
+  const TensorId total = tape.make(Shape());
+  tape.emit(SumSquares{x, previous, total});
+  return {&tape, total};
+}
+
+Var all_finite_node(Tape& tape, TensorId x, TensorId total, TensorId previous) {
+  const TensorId ok = tape.make(Shape(), DType::i32);
+  tape.emit(AllFinite{x, total, previous, ok});
+  return {&tape, ok};
 }
 
 // x under another shape, for x of the same number of elements.
@@ -130,8 +153,10 @@ Var average_pool2d(Var x, const ops::Pool2dAttrs& attrs) {
 CrossEntropyResult cross_entropy_with_probabilities(Var logits, Var labels) {
   Tape& tape = common_tape("cross_entropy", logits, labels);
   const TensorId loss = tape.make(ops::cross_entropy_shape({}, logits.shape(), labels.shape()).value());
-  const LabelView view = tape.labels(labels);
-  ops::check_labels({view.data(), static_cast<std::size_t>(view.elements())}, logits.shape()[1]).value();
+  if (tape.mode() == TapeMode::run) {
+    const LabelView view = tape.labels(labels);
+    ops::check_labels({view.data(), static_cast<std::size_t>(view.elements())}, logits.shape()[1]).value();
+  }
   const TensorId probabilities = tape.make(logits.shape());
   tape.emit(CrossEntropy{logits.id, labels.id, loss, probabilities});
   return {{&tape, loss}, {&tape, probabilities}};
@@ -153,7 +178,7 @@ Var flatten(Var x) {
   return alias(tape, x.id, ops::flatten_shape({}, x.shape()).value());
 }
 
-Var permute(Var x, std::initializer_list<int> order) {
+Var permute(Var x, std::span<const int> order) {
   Tape& tape = common_tape("permute", x);
   ops::PermuteAttrs attrs;
   // Whether it is a permutation is the shape rule's to say; what does not fit its attributes must be said here.
@@ -171,13 +196,43 @@ Var permute(Var x, std::initializer_list<int> order) {
 }
 
 void sgd_update(Var parameter, Var velocity, Var gradient, Var hyper) {
-  Tape& tape = common_tape("sgd_update", parameter, velocity, gradient, hyper);
-  require_apart(tape, parameter, velocity);
-  for (const Var other : {gradient, hyper}) {
-    require_apart(tape, parameter, other);
-    require_apart(tape, velocity, other);
-  }
-  tape.emit(SgdUpdate{parameter.id, velocity.id, gradient.id, hyper.id});
+  emit_update(common_tape("sgd_update", parameter, velocity, gradient, hyper), parameter, velocity, gradient, hyper, kNoTensor);
+}
+
+void sgd_update(Var parameter, Var velocity, Var gradient, Var hyper, Var guard) {
+  emit_update(common_tape("sgd_update", parameter, velocity, gradient, hyper, guard), parameter, velocity, gradient, hyper,
+              guard.id);
+}
+
+Var bytes_to_unit(Var x) { return same_shape<BytesToUnit>(x); }
+
+Var dropout(Var x, Var step, const ops::DropoutAttrs& attrs) {
+  Tape& tape = common_tape("dropout", x, step);
+  const TensorId y = tape.make(x.shape());
+  tape.emit(Dropout{x.id, step.id, y, attrs});
+  return {&tape, y};
+}
+
+Var sum_squares(Var x) { return sum_squares_node(common_tape("sum_squares", x), x.id, kNoTensor); }
+Var sum_squares(Var x, Var previous) { return sum_squares_node(common_tape("sum_squares", x, previous), x.id, previous.id); }
+
+Var all_finite(Var x) { return all_finite_node(common_tape("all_finite", x), x.id, kNoTensor, kNoTensor); }
+Var all_finite(Var x, Var total, Var previous) {
+  return all_finite_node(common_tape("all_finite", x, total, previous), x.id, total.id, previous.id);
+}
+
+Var clip_factor(Var total, Var max_norm) {
+  Tape& tape = common_tape("clip_factor", total, max_norm);
+  const TensorId factor = tape.make(Shape());
+  tape.emit(ClipFactor{total.id, max_norm.id, factor});
+  return {&tape, factor};
+}
+
+Var count_correct(Var scores, Var labels) {
+  Tape& tape = common_tape("count_correct", scores, labels);
+  const TensorId correct = tape.make(Shape(), DType::i32);
+  tape.emit(CountCorrect{scores.id, labels.id, correct});
+  return {&tape, correct};
 }
 
 }  // namespace vitro

@@ -77,9 +77,19 @@ void Permute::gradient(Gradients& g) const {
   g.add(x, [&](TensorId dx) { return Permute{g.of(y), dx, ops::inverse(attrs)}; });
 }
 
-void Fill::gradient(Gradients&) const {}  // a constant
+void Dropout::gradient(Gradients& g) const {
+  g.add(x, [&](TensorId dx) { return Dropout{g.of(y), step, dx, attrs}; });
+}
 
-// Nodes that backward() itself appends: second derivatives are not offered.
+void Fill::gradient(Gradients&) const {}         // a constant
+void BytesToUnit::gradient(Gradients&) const {}  // of bytes, which have no gradient
+
+// What watches a training has no gradient, nor have the nodes that backward() itself appends: second derivatives are not
+// offered.
+void SumSquares::gradient(Gradients& g) const { g.refuse(kName); }
+void AllFinite::gradient(Gradients& g) const { g.refuse(kName); }
+void ClipFactor::gradient(Gradients& g) const { g.refuse(kName); }
+void CountCorrect::gradient(Gradients& g) const { g.refuse(kName); }
 void LinearGradInput::gradient(Gradients& g) const { g.refuse(kName); }
 void LinearGradWeight::gradient(Gradients& g) const { g.refuse(kName); }
 void Conv2dGradInput::gradient(Gradients& g) const { g.refuse(kName); }

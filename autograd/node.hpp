@@ -7,6 +7,7 @@
 #pragma once
 
 #include "../ops/conv2d.hpp"
+#include "../ops/dropout.hpp"
 #include "../ops/layout.hpp"
 #include "../ops/pool2d.hpp"
 #include "tensor_table.hpp"
@@ -295,12 +296,73 @@ struct Fill {
   void gradient(Gradients& gradients) const;
 };
 
+// y = x / 255, x u8 of any shape
+struct BytesToUnit {
+  TensorId x, y;
+  static constexpr const char* kName = "bytes_to_unit";
+  constexpr auto inputs() const noexcept { return ids(x); }
+  constexpr auto outputs() const noexcept { return ids(y); }
+  Status check(const TensorTable& tensors) const;
+  void gradient(Gradients& gradients) const;
+};
+
+// step i32[], read when the node runs, decides which elements become +0; its own gradient
+struct Dropout {
+  TensorId x, step, y;
+  ops::DropoutAttrs attrs;
+  static constexpr const char* kName = "dropout";
+  constexpr auto inputs() const noexcept { return ids(x, step); }
+  constexpr auto outputs() const noexcept { return ids(y); }
+  Status check(const TensorTable& tensors) const;
+  void gradient(Gradients& gradients) const;
+};
+
+// total[] = previous[] (optional) + the sum of x's squares
+struct SumSquares {
+  TensorId x, previous, total;
+  static constexpr const char* kName = "sum_squares";
+  constexpr auto inputs() const noexcept { return ids(x, previous); }
+  constexpr auto outputs() const noexcept { return ids(total); }
+  Status check(const TensorTable& tensors) const;
+  void gradient(Gradients& gradients) const;
+};
+
+// ok i32[] = 1 if x is finite and previous i32[] (optional) is 1, else 0; total[] (optional) is a sum that x's squares are in
+struct AllFinite {
+  TensorId x, total, previous, ok;
+  static constexpr const char* kName = "all_finite";
+  constexpr auto inputs() const noexcept { return ids(x, total, previous); }
+  constexpr auto outputs() const noexcept { return ids(ok); }
+  Status check(const TensorTable& tensors) const;
+  void gradient(Gradients& gradients) const;
+};
+
+// factor[] = max_norm[] / sqrt(total[]) where that is under 1, else 1
+struct ClipFactor {
+  TensorId total, max_norm, factor;
+  static constexpr const char* kName = "clip_factor";
+  constexpr auto inputs() const noexcept { return ids(total, max_norm); }
+  constexpr auto outputs() const noexcept { return ids(factor); }
+  Status check(const TensorTable& tensors) const;
+  void gradient(Gradients& gradients) const;
+};
+
+// correct i32[] = the number of rows of scores[M, classes] whose largest element is that of labels i32[M]
+struct CountCorrect {
+  TensorId scores, labels, correct;
+  static constexpr const char* kName = "count_correct";
+  constexpr auto inputs() const noexcept { return ids(scores, labels); }
+  constexpr auto outputs() const noexcept { return ids(correct); }
+  Status check(const TensorTable& tensors) const;
+  void gradient(Gradients& gradients) const;
+};
+
 // In place: g = fma(weight_decay, p, dp); v = fma(momentum, v, g); p = fma(-rate, v, p); hyper = [rate, momentum, weight_decay]
-// is read when the step runs.
+// and guard i32[] (optional) are read when the node runs, which does nothing where guard is 0.
 struct SgdUpdate {
-  TensorId p, v, dp, hyper;
+  TensorId p, v, dp, hyper, guard;
   static constexpr const char* kName = "sgd_update";
-  constexpr auto inputs() const noexcept { return ids(p, v, dp, hyper); }
+  constexpr auto inputs() const noexcept { return ids(p, v, dp, hyper, guard); }
   constexpr auto outputs() const noexcept { return ids(p, v); }
   Status check(const TensorTable& tensors) const;
   void gradient(Gradients& gradients) const;
@@ -309,7 +371,8 @@ struct SgdUpdate {
 using Node =
     std::variant<Linear, LinearGradInput, LinearGradWeight, Conv2d, Conv2dGradInput, Conv2dGradWeight, AddBias, BiasGrad, Relu,
                  ReluGrad, MaxPool2d, MaxPool2dGrad, AveragePool2d, AveragePool2dGrad, Softmax, SoftmaxGrad, LogSoftmax,
-                 LogSoftmaxGrad, CrossEntropy, CrossEntropyGrad, Add, Mul, SumTo, Broadcast, Reshape, Permute, Fill, SgdUpdate>;
+                 LogSoftmaxGrad, CrossEntropy, CrossEntropyGrad, Add, Mul, SumTo, Broadcast, Reshape, Permute, Fill,
+                 BytesToUnit, Dropout, SumSquares, AllFinite, ClipFactor, CountCorrect, SgdUpdate>;
 
 // What a type must offer to be a node; an alternative of Node that lacks a piece does not compile.
 template <class N>

@@ -4,6 +4,7 @@
 #include "../ops/broadcast.hpp"
 #include "../ops/cross_entropy.hpp"
 #include "../ops/linear.hpp"
+#include "../ops/metrics.hpp"
 #include "../ops/relu.hpp"
 #include "../ops/sgd.hpp"
 #include "../ops/softmax.hpp"
@@ -38,7 +39,14 @@ class Checker {
   // The tensor may have any shape.
   Checker& expect_type(TensorId id, DType type = DType::f32) { return expect(id, shape(id), type); }
   // An optional tensor.
-  Checker& expect_if(TensorId id, const Result<Shape>& shape) { return id == kNoTensor ? *this : expect(id, shape); }
+  Checker& expect_if(TensorId id, const Result<Shape>& shape, DType type = DType::f32) {
+    return id == kNoTensor ? *this : expect(id, shape, type);
+  }
+  // A condition on the node's attributes.
+  Checker& require(Status status) {
+    if (status_) status_ = std::move(status);
+    return *this;
+  }
 
   // The tensor must be the caller's to write to: handed to Tape::parameter() or Tape::state(), and not an alias of such a one.
   Checker& expect_writable(TensorId id, const char* what) {
@@ -224,6 +232,44 @@ Status Permute::check(const TensorTable& tensors) const {
 
 Status Fill::check(const TensorTable& tensors) const { return Checker(*this, tensors).expect_type(y).done(); }
 
+Status BytesToUnit::check(const TensorTable& tensors) const {
+  Checker c(*this, tensors);
+  return c.expect_type(x, DType::u8).expect(y, c.shape(x)).done();
+}
+
+Status Dropout::check(const TensorTable& tensors) const {
+  Checker c(*this, tensors);
+  return c.expect_type(x).expect(step, Shape(), DType::i32).expect(y, c.shape(x)).require(ops::check_dropout(attrs)).done();
+}
+
+Status SumSquares::check(const TensorTable& tensors) const {
+  Checker c(*this, tensors);
+  return c.expect_type(x).expect_if(previous, Shape()).expect(total, Shape()).done();
+}
+
+Status AllFinite::check(const TensorTable& tensors) const {
+  Checker c(*this, tensors);
+  return c.expect_type(x)
+      .expect_if(total, Shape())
+      .expect_if(previous, Shape(), DType::i32)
+      .expect(ok, Shape(), DType::i32)
+      .done();
+}
+
+Status ClipFactor::check(const TensorTable& tensors) const {
+  return Checker(*this, tensors).expect(total, Shape()).expect(max_norm, Shape()).expect(factor, Shape()).done();
+}
+
+Status CountCorrect::check(const TensorTable& tensors) const {
+  Checker c(*this, tensors);
+  const Result<ops::PredictProblem> problem = ops::predict_problem(c.shape(scores));
+  return c.expect_type(scores)
+      .require(problem ? Status() : Status(problem.error()))
+      .expect(labels, Shape({problem ? problem.value().rows : 0}), DType::i32)
+      .expect(correct, Shape(), DType::i32)
+      .done();
+}
+
 Status SgdUpdate::check(const TensorTable& tensors) const {
   Checker c(*this, tensors);
   return c.expect_type(p)
@@ -233,6 +279,7 @@ Status SgdUpdate::check(const TensorTable& tensors) const {
       .expect(p, ops::sgd_shape({}, c.shape(hyper), c.shape(dp), c.shape(v), c.shape(p)))
       .expect_writable(p, "parameter")
       .expect_writable(v, "velocity")
+      .expect_if(guard, Shape(), DType::i32)
       .done();
 }
 

@@ -19,12 +19,18 @@ void require_memory(const void* memory, const Shape& shape) {
   fail(ErrorCode::invalid_argument, "Tape: a view of shape " + to_string(shape) + " without memory (null) was given to it");
 }
 
+[[noreturn]] void refuse_strides(const char* what, const Shape& shape) {
+  fail(ErrorCode::shape_mismatch,
+       std::string("Tape::") + what + " needs contiguous memory here, got strides of their own for shape " + to_string(shape));
+}
+
 }  // namespace
 
 const Shape& Var::shape() const noexcept { return tape->tensors().shape(id); }
 
-Tape::Tape(Context& context) : own_backend_(std::make_unique<CpuBackend>(context)), backend_(own_backend_.get()) {}
-Tape::Tape(Backend& backend) : backend_(&backend) {}
+Tape::Tape(Context& context, TapeMode mode)
+    : own_backend_(std::make_unique<CpuBackend>(context)), backend_(own_backend_.get()), mode_(mode) {}
+Tape::Tape(Backend& backend, TapeMode mode) : backend_(&backend), mode_(mode) {}
 Tape::~Tape() = default;
 
 Var Tape::external(const void* memory, const Shape& shape, DType type, Role role, bool needs_gradient) {
@@ -37,6 +43,7 @@ Var Tape::external(const void* memory, const Shape& shape, DType type, Role role
 Var Tape::input(ConstTensorView view, bool needs_gradient) {
   if (view.is_contiguous()) return external(view.data(), view.shape(), DType::f32, Role::input, needs_gradient);
   require_memory(view.data(), view.shape());
+  if (mode_ == TapeMode::record) refuse_strides("input", view.shape());
   const TensorId id = make(view.shape());
   tensors_[id].role = Role::input;
   tensors_[id].needs_gradient = needs_gradient;
@@ -45,10 +52,28 @@ Var Tape::input(ConstTensorView view, bool needs_gradient) {
 }
 
 Var Tape::input(LabelView view) {
-  if (!view.is_contiguous()) {
-    fail(ErrorCode::shape_mismatch, "Tape::input: labels of shape " + to_string(view.shape()) + " must be contiguous");
-  }
+  if (!view.is_contiguous()) refuse_strides("input", view.shape());
   return external(view.data(), view.shape(), DType::i32, Role::input, false);
+}
+
+Var Tape::input(BasicView<const std::uint8_t> view) {
+  if (!view.is_contiguous()) refuse_strides("input", view.shape());
+  return external(view.data(), view.shape(), DType::u8, Role::input, false);
+}
+
+Var Tape::constant(ConstTensorView view) {
+  if (!view.is_contiguous()) refuse_strides("constant", view.shape());
+  return external(view.data(), view.shape(), DType::f32, Role::constant, false);
+}
+
+Var Tape::placeholder(const Shape& shape, DType type, bool needs_gradient) {
+  if (mode_ != TapeMode::record) {
+    fail(ErrorCode::invalid_argument,
+         "Tape::placeholder: this tape runs what it records, so its inputs need memory; use input(), or TapeMode::record");
+  }
+  bases_.push_back(nullptr);
+  const Place place{0, static_cast<std::uint32_t>(bases_.size() - 1)};
+  return {this, tensors_.add({shape, place, type, Role::input, needs_gradient})};
 }
 
 Var Tape::parameter(TensorView view) {
@@ -58,16 +83,13 @@ Var Tape::parameter(TensorView view) {
 }
 
 Var Tape::state(TensorView view) {
-  if (!view.is_contiguous()) {
-    fail(ErrorCode::shape_mismatch,
-         "Tape::parameter and Tape::state need contiguous memory, got strides of their own for shape " +
-             to_string(view.shape()));
-  }
+  if (!view.is_contiguous()) refuse_strides("parameter, and state likewise", view.shape());
   return external(view.data(), view.shape(), DType::f32, Role::parameter, false);
 }
 
 TensorId Tape::make(const Shape& shape, DType type) {
-  const Place place = allocate(static_cast<std::size_t>(shape.elements()) * size_of(type));
+  const Place place =
+      mode_ == TapeMode::record ? kNowhere : allocate(static_cast<std::size_t>(shape.elements()) * size_of(type));
   return tensors_.add({shape, place, type, Role::computed, false});
 }
 
@@ -81,7 +103,6 @@ TensorId Tape::make_alias(TensorId x, const Shape& shape) {
 
 void Tape::emit(const Node& node) {
   check_shapes(node, tensors_).value();
-  const Step step = backend_->try_bind(node, tensors_).value();
   std::visit(
       [&](const auto& n) {
         bool needs_gradient = false;
@@ -92,11 +113,31 @@ void Tape::emit(const Node& node) {
       },
       node);
   nodes_.push_back(node);
-  step.run(bases_.data());
+  if (mode_ == TapeMode::record) return;
+  const BoundStep bound = backend_->try_bind({&node, 1}, tensors_).value();
+  Context* const context = backend_->context();
+  if (context != nullptr) context->reserve_scratch(bound.scratch);
+  bound.step.run({bases_.data(), context});
+}
+
+std::byte* Tape::memory_of(TensorId x) const noexcept {
+  const TensorInfo& info = tensors_[x];
+  return info.role == Role::computed || bases_[info.place.base] == nullptr ? nullptr
+                                                                           : bases_[info.place.base] + info.place.offset;
+}
+
+bool Tape::is_copy(TensorId x) const noexcept {
+  return tensors_[x].role == Role::input &&
+         std::any_of(chunks_.begin(), chunks_.end(), [&](const Chunk& chunk) { return chunk.base == tensors_[x].place.base; });
 }
 
 template <class T>
 BasicView<const T> Tape::elements_of(Var x, DType type) const {
+  if (mode_ == TapeMode::record) {
+    fail(ErrorCode::invalid_argument,
+         "Tape: " + describe(x.id, tensors_) +
+             " has no elements to read: this tape only records; a plan made from it computes them");
+  }
   if (!tensors_.contains(x.id) || tensors_[x.id].type != type) {
     fail(ErrorCode::invalid_argument,
          "Tape: expected a tensor of type " + std::string(to_string(type)) + ", got " + describe(x.id, tensors_));

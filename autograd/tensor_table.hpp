@@ -21,6 +21,7 @@ const char* to_string(DType type) noexcept;
 
 enum class Role : std::uint8_t {
   input,      // the caller's memory, only read
+  constant,   // the same, and it never changes: a plan may copy it and keep it in another layout
   parameter,  // the caller's memory, updated in place by optimizer nodes
   computed,   // written by a node, in the tape's memory
 };
@@ -31,12 +32,16 @@ struct Place {
   std::uint32_t base = 0;
 };
 
+inline constexpr Place kNowhere{0, 0xFFFFFFFFU};  // of a tensor that is absent or that a step keeps to itself
+constexpr bool is_nowhere(Place place) noexcept { return place.base == kNowhere.base; }
+
 struct TensorInfo {
   Shape shape;
   Place place;
   DType type = DType::f32;
   Role role = Role::computed;
   bool needs_gradient = false;  // a parameter or wanted input, or computed from one
+  bool packed = false;          // lies there as Backend::packing() lays it out
 };
 
 // Dense row-major tensors, numbered in the order in which they were added.

@@ -199,7 +199,7 @@ std::vector<Var> Model::place_parameters(Tape& tape) {
 std::vector<Var> Model::place_constants(Tape& tape) const {
   std::vector<Var> vars;
   vars.reserve(parameters_.size());
-  for (const Parameter& parameter : parameters_) vars.push_back(tape.input(parameter.value.view()));
+  for (const Parameter& parameter : parameters_) vars.push_back(tape.constant(parameter.value.view()));
   return vars;
 }
 

@@ -40,7 +40,7 @@ class Model {
   // Hex SHA-256 over all parameters' elements, little-endian, in declared order.
   std::string weights_sha256() const;
 
-  // The parameters on a tape: for training (they get gradients, and optimizer nodes may write them) or read only.
+  // The parameters on a tape: for training (they get gradients, and optimizer nodes may write them) or as constants.
   std::vector<Var> place_parameters(Tape& tape);
   std::vector<Var> place_constants(Tape& tape) const;
   // Records the network on x [N, input...] and returns its output [N, output...]; `parameters` from one of the two above.

@@ -51,18 +51,35 @@ Result<std::unique_ptr<Context>> Context::try_make(const ContextOptions& options
 
 void Context::reserve_scratch(std::size_t shared_bytes, std::size_t thread_bytes) {
   if (shared_bytes > shared_bytes_) {
-    shared_scratch_.reset();  // first, so that the peak is not old plus new
+    own_shared_.reset();  // first, so that the peak is not old plus new
+    shared_scratch_ = nullptr;
     shared_bytes_ = 0;
-    shared_scratch_ = allocate_array<std::byte>(static_cast<std::ptrdiff_t>(rounded(shared_bytes)));
+    own_shared_ = allocate_array<std::byte>(static_cast<std::ptrdiff_t>(rounded(shared_bytes)));
+    shared_scratch_ = own_shared_.get();
     shared_bytes_ = rounded(shared_bytes);
   }
   if (thread_bytes > thread_bytes_) {
-    thread_scratch_.reset();
+    own_thread_.reset();
+    thread_scratch_ = nullptr;
     thread_bytes_ = 0;
     const std::size_t all = rounded(thread_bytes) * static_cast<std::size_t>(threads());
-    thread_scratch_ = allocate_array<std::byte>(static_cast<std::ptrdiff_t>(all));
+    own_thread_ = allocate_array<std::byte>(static_cast<std::ptrdiff_t>(all));
+    thread_scratch_ = own_thread_.get();
     thread_bytes_ = rounded(thread_bytes);
   }
+}
+
+std::size_t Context::scratch_bytes(const ScratchSize& size) const noexcept {
+  return rounded(size.shared_bytes) + rounded(size.thread_bytes) * static_cast<std::size_t>(threads());
+}
+
+void Context::lend_scratch(const ScratchSize& size, std::byte* memory) noexcept {
+  own_shared_.reset();
+  own_thread_.reset();
+  shared_scratch_ = memory;
+  shared_bytes_ = rounded(size.shared_bytes);
+  thread_scratch_ = memory + shared_bytes_;
+  thread_bytes_ = rounded(size.thread_bytes);
 }
 
 }  // namespace vitro

@@ -61,10 +61,15 @@ class Context {
   // call that may allocate (fails with out_of_memory); contents are lost when it grows.
   void reserve_scratch(std::size_t shared_bytes, std::size_t thread_bytes);
   void reserve_scratch(const ScratchSize& size) { reserve_scratch(size.shared_bytes, size.thread_bytes); }
+  // The same, in the caller's memory, which must outlive the context's use of it: `memory` has scratch_bytes(size) bytes and is
+  // 64-byte aligned. Asking for more later takes memory from the heap again.
+  void lend_scratch(const ScratchSize& size, std::byte* memory) noexcept;
+  std::size_t scratch_bytes(const ScratchSize& size) const noexcept;
+
   // 64-byte aligned. An operation may use them from its start to its end; nothing survives in them between operations.
-  std::byte* shared_scratch() const noexcept { return shared_scratch_.get(); }
+  std::byte* shared_scratch() const noexcept { return shared_scratch_; }
   std::byte* thread_scratch(int thread) const noexcept {
-    return thread_scratch_.get() + static_cast<std::size_t>(thread) * thread_bytes_;
+    return thread_scratch_ + static_cast<std::size_t>(thread) * thread_bytes_;
   }
 
  private:
@@ -72,8 +77,9 @@ class Context {
   ThreadPool pool_;
   Index parallel_work_;
   Index wake_work_;
-  AlignedArray<std::byte> shared_scratch_;
-  AlignedArray<std::byte> thread_scratch_;
+  AlignedArray<std::byte> own_shared_, own_thread_;  // unless the memory is the caller's
+  std::byte* shared_scratch_ = nullptr;
+  std::byte* thread_scratch_ = nullptr;
   std::size_t shared_bytes_ = 0;
   std::size_t thread_bytes_ = 0;  // of each thread's block, a multiple of 64
 };

@@ -23,6 +23,8 @@ struct Pool2dAttrs {
   std::uint16_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
   bool ceil_mode = false;
   AverageDivisor divisor = AverageDivisor::valid;  // ignored by max pooling
+
+  friend bool operator==(const Pool2dAttrs&, const Pool2dAttrs&) noexcept = default;
 };
 static_assert(sizeof(Pool2dAttrs) <= 20);
 

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// What capture does to a list of nodes: dead ones go, some trade places, neighbours become one step.
+#include "graph.hpp"
+
+#include <algorithm>
+
+namespace vitro {
+namespace {
+
+constexpr std::uint32_t kSeveral = kNoNode - 1;
+
+// For each tensor the node that alone reads it; kNoNode where none does, kSeveral where several do or it is an output.
+std::vector<std::uint32_t> only_readers(const Graph& graph) {
+  std::vector<std::uint32_t> reader(graph.tensors.size(), kNoNode);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    for (TensorId id : inputs_of(graph.nodes[i])) {
+      std::uint32_t& r = reader[index_of(id)];
+      r = r == kNoNode || r == i ? static_cast<std::uint32_t>(i) : kSeveral;
+    }
+  }
+  for (TensorId id : graph.outputs) reader[index_of(id)] = kSeveral;
+  return reader;
+}
+
+// Grows steps greedily: a node takes along the only reader of its result, and an update the update next to it.
+class Fuser {
+ public:
+  Fuser(const Graph& graph, const Backend& backend)
+      : graph_(graph), backend_(backend), reader_(only_readers(graph)), writer_(graph.tensors.size(), kNoNode) {
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+      for (TensorId id : outputs_of(graph.nodes[i])) {
+        if (graph.is_computed(id)) continue;
+        std::uint32_t& w = writer_[index_of(id)];
+        w = w == kNoNode ? static_cast<std::uint32_t>(i) : kSeveral;
+      }
+    }
+  }
+
+  // The steps as lists of nodes, in the order of their last ones.
+  std::vector<std::vector<std::uint32_t>> run() {
+    std::vector<bool> taken(graph_.nodes.size(), false);
+    std::vector<std::vector<std::uint32_t>> steps;
+    for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (taken[i]) continue;
+      std::vector<std::uint32_t> step = {i};
+      std::vector<Node> nodes = {graph_.nodes[i]};
+      for (std::uint32_t next = candidate(step.back()); next != kNoNode && !taken[next]; next = candidate(step.back())) {
+        nodes.push_back(graph_.nodes[next]);
+        if (!backend_.fuses(nodes, graph_.tensors) || overwritten_before(step, next)) break;
+        step.push_back(next);
+        taken[next] = true;
+      }
+      steps.push_back(std::move(step));
+    }
+    std::sort(steps.begin(), steps.end(), [](const auto& a, const auto& b) { return a.back() < b.back(); });
+    return steps;
+  }
+
+ private:
+  std::uint32_t candidate(std::uint32_t node) const {
+    const TensorId result = *outputs_of(graph_.nodes[node]).begin();
+    if (graph_.is_computed(result)) {
+      const std::uint32_t reader = reader_[index_of(result)];
+      return reader == kSeveral ? kNoNode : reader;
+    }
+    return node + 1 < graph_.nodes.size() ? node + 1 : kNoNode;
+  }
+
+  // The step runs where its last node stood: what its earlier nodes read must not be written to in between.
+  bool overwritten_before(const std::vector<std::uint32_t>& step, std::uint32_t last) const {
+    for (const std::uint32_t node : step) {
+      for (TensorId id : inputs_of(graph_.nodes[node])) {
+        const std::uint32_t writer = writer_[index_of(id)];
+        if (writer == kNoNode) continue;
+        const bool inside = std::find(step.begin(), step.end(), writer) != step.end();
+        if (writer == kSeveral || (!inside && writer > node && writer < last)) return true;
+      }
+    }
+    return false;
+  }
+
+  const Graph& graph_;
+  const Backend& backend_;
+  std::vector<std::uint32_t> reader_;
+  std::vector<std::uint32_t> writer_;  // of each parameter and state
+};
+
+}  // namespace
+
+Status remove_dead_nodes(Graph& graph) {
+  std::vector<bool> needed(graph.tensors.size(), false);
+  for (TensorId id : graph.outputs) needed[index_of(id)] = true;
+  std::vector<bool> live(graph.nodes.size(), false);
+  for (std::size_t i = graph.nodes.size(); i-- > 0;) {
+    for (TensorId id : outputs_of(graph.nodes[i])) live[i] = live[i] || needed[index_of(id)] || !graph.is_computed(id);
+    if (!live[i]) continue;
+    for (TensorId id : inputs_of(graph.nodes[i])) needed[index_of(id)] = true;
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (live[i]) graph.nodes[kept++] = graph.nodes[i];
+  }
+  graph.nodes.resize(kept, graph.nodes.empty() ? Node(Reshape{}) : graph.nodes.front());
+  if (kept > 0) return {};
+  return Error(ErrorCode::invalid_argument,
+               "capture: there is nothing to do: no output that is asked for is computed, and no parameter is updated");
+}
+
+void move_relu_grads(Graph& graph) {
+  const std::vector<std::uint32_t> reader = only_readers(graph);
+  std::vector<std::uint32_t> pool_of(graph.tensors.size(), kNoNode);  // by argmax
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (const auto* pool = std::get_if<MaxPool2d>(&graph.nodes[i])) {
+      pool_of[index_of(pool->argmax)] = static_cast<std::uint32_t>(i);
+    }
+    auto* const pool_grad = std::get_if<MaxPool2dGrad>(&graph.nodes[i]);
+    if (pool_grad == nullptr || pool_of[index_of(pool_grad->argmax)] == kNoNode) continue;
+    const std::uint32_t next = reader[index_of(pool_grad->dx)];
+    auto* const relu_grad = next < graph.nodes.size() ? std::get_if<ReluGrad>(&graph.nodes[next]) : nullptr;
+    const auto& pool = *std::get_if<MaxPool2d>(&graph.nodes[pool_of[index_of(pool_grad->argmax)]]);
+    if (relu_grad == nullptr || relu_grad->dy != pool_grad->dx || relu_grad->y != pool.x || pool_grad->attrs != pool.attrs) {
+      continue;
+    }
+    TensorInfo masked = graph.tensors[pool_grad->dy];
+    masked.role = Role::computed;
+    const TensorId dy = graph.tensors.add(masked);
+    const ReluGrad first{pool.y, pool_grad->dy, dy};
+    const MaxPool2dGrad second{dy, pool_grad->argmax, relu_grad->dx, pool_grad->attrs};
+    graph.nodes[i] = first;
+    graph.nodes[next] = second;
+  }
+}
+
+void cut_into_steps(Graph& graph, const Backend& backend, bool fuse) {
+  graph.ends.clear();
+  if (!fuse) {
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) graph.ends.push_back(static_cast<std::uint32_t>(i + 1));
+    return;
+  }
+  std::vector<Node> nodes;
+  nodes.reserve(graph.nodes.size());
+  for (const std::vector<std::uint32_t>& step : Fuser(graph, backend).run()) {
+    for (const std::uint32_t node : step) nodes.push_back(graph.nodes[node]);
+    graph.ends.push_back(static_cast<std::uint32_t>(nodes.size()));
+  }
+  graph.nodes = std::move(nodes);
+}
+
+}  // namespace vitro
