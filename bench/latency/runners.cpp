@@ -41,9 +41,11 @@ std::vector<Runner> make_runners(const std::shared_ptr<vitro::Context>& context,
   }
   std::vector<Runner> runners;
   if (workload.operation == Operation::lenet_step) {
-    runners.push_back({"vitro eager", make_lenet_step(context, problem)});
+    runners.push_back({"vitro captured", make_lenet_step(context, problem, Mode::captured)});
+    runners.push_back({"vitro eager", make_lenet_step(context, problem, Mode::eager)});
   } else {
-    runners.push_back({"vitro eager", make_lenet_scores(context, problem)});
+    runners.push_back({"vitro session", make_lenet_scores(context, problem, Mode::captured)});
+    runners.push_back({"vitro eager", make_lenet_scores(context, problem, Mode::eager)});
   }
   for (Peer* const peer : peers) {
     peer->set_threads(1);

@@ -58,8 +58,8 @@ class VitroPeer final : public Peer {
       case Operation::conv: return conv(p);
       case Operation::conv_grad_input: return conv_grad_input(p);
       case Operation::conv_grad_weight: return conv_grad_weight(p);
-      case Operation::lenet_step: return make_lenet_step(context_, p);
-      case Operation::lenet_scores: return make_lenet_scores(context_, p);
+      case Operation::lenet_step: return make_lenet_step(context_, p, Mode::eager);
+      case Operation::lenet_scores: return make_lenet_scores(context_, p, Mode::captured);
     }
     return nullptr;
   }
