@@ -150,7 +150,7 @@ RowData::RowData(const Row& row)
     : a_(a_count(row)), b_(b_count(row)), bias_(row.conv.out), labels_(static_cast<std::size_t>(row.lenet_batch)) {
   const bool images = row.lenet_batch > 0;
   fill(a_, images ? 0.0f : -0.5f, images ? 1.0f : 0.5f, 0);
-  fill(b_, -0.5f, 0.5f, 1);
+  fill(b_, -row.b_size, row.b_size, 1);
   fill(bias_, -0.5f, 0.5f, 2);
   problem_.operation = row.operation;
   problem_.gemm = row.gemm;
