@@ -11,15 +11,14 @@ import html
 import json
 import math
 import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from markdown import time_text
 
 COLOURS = ["#0b6e4f", "#e08214", "#1f78b4", "#b2182b", "#6a3d9a", "#666666"]
 WIDTH, LEFT, RIGHT, PLOT = 960, 64, 16, 170  # pixels: whole, margins, height of the bars
 PER_DECADE = 25
-
-
-def time_text(microseconds):
-    value, unit = (microseconds, "µs") if microseconds < 1000 else (microseconds / 1000, "ms")
-    return f"{value:.{max(0, 2 - int(math.log10(max(value, 1))))}f} {unit}"
 
 
 def coarse(entry, fine):
@@ -58,7 +57,7 @@ def panel(workload, fine, colour_of, top):
             if LEFT <= x <= WIDTH - RIGHT:
                 yield f'<line x1="{x:.1f}" y1="{base - PLOT}" x2="{x:.1f}" y2="{base}" stroke="{"#bbb" if digit == 1 else "#eee"}"/>'
                 if digit in (1, 2, 5):
-                    yield text(x, base + 15, time_text(digit * 10.0**decade), 11, "middle")
+                    yield text(x, base + 15, time_text(digit * 10.0**decade * 1e-6), 11, "middle")
     for power in range(math.floor(math.log10(highest)) + 1):
         yield text(LEFT - 6, y_of(10**power) + 4, f"{10**power}", 11, "end")
     for number, entry in enumerate(entries):
@@ -71,7 +70,7 @@ def panel(workload, fine, colour_of, top):
     for number, entry in enumerate(entries):
         x, y = LEFT + number % 2 * column, base + 36 + number // 2 * 17
         yield f'<rect x="{x:.1f}" y="{y - 9}" width="10" height="10" fill="{colour_of[entry["runner"]]}"/>'
-        times = ", ".join(f"{key} {time_text(entry[key] * 1e6)}" for key in ("p50", "p99.9", "max"))
+        times = ", ".join(f"{key} {time_text(entry[key])}" for key in ("p50", "p99.9", "max"))
         yield text(x + 15, y, f"{entry['runner']}: {times}")
 
 

@@ -161,8 +161,10 @@ void check_losses(const std::vector<Runner>& runners, std::vector<Record>& recor
       const float distance = std::abs(losses[step] - expected[step]);
       const float allowed = is_vitro(runners[i].name) ? 0.0f : 1e-4f * std::max(1.0f, std::abs(expected[step]));
       if (!std::isfinite(losses[step]) || (step < compared && !(distance <= allowed))) {
-        records[i].wrong = "the loss of step " + std::to_string(step) + " is " + std::to_string(losses[step]) + ", not " +
-                           std::to_string(expected[step]);
+        char text[100];
+        std::snprintf(text, sizeof text, "the loss of step %zu is %.9g, not %.9g", step, static_cast<double>(losses[step]),
+                      static_cast<double>(expected[step]));
+        records[i].wrong = text;
       }
     }
   }
