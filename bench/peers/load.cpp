@@ -8,12 +8,13 @@
 
 #include <algorithm>
 #include <dlfcn.h>
+#include <exception>
 #include <filesystem>
 
 namespace vitro_bench {
 namespace {
 
-constexpr const char* kModules[] = {"openblas", "mkl", "onednn", "opencv", "libtorch", "onnxruntime"};
+constexpr const char* kModules[] = {"openblas", "mkl", "onednn", "opencv", "libtorch", "onnxruntime", "ncnn"};
 
 }  // namespace
 
@@ -35,7 +36,11 @@ LoadedPeers load_peers(const std::string& folder, const std::vector<std::string>
       loaded.missing.push_back(name + ": " + (why == nullptr ? "no reason given" : why));
       continue;
     }
-    loaded.peers.push_back(reinterpret_cast<Peer* (*)()>(entry)());
+    try {
+      loaded.peers.push_back(reinterpret_cast<Peer* (*)()>(entry)());
+    } catch (const std::exception& error) {
+      loaded.missing.push_back(name + ": " + error.what());
+    }
   }
   return loaded;
 }

@@ -5,6 +5,7 @@
 // go in and come out with channels before pixels, its plain layout; what it reorders within a network counts as its time, as it
 // must in every use. Inputs and outputs are bound to memory once, so that a call copies nothing.
 #include "floats.hpp"
+#include "layout.hpp"
 #include "onnx_model.hpp"
 #include "onnxruntime_api.hpp"
 #include "peer.hpp"
@@ -21,30 +22,6 @@ void check(OrtStatus* status) {
   const std::string message = ort_get_error_message(status);
   ort_release_status(status);
   throw std::runtime_error("ONNX Runtime: " + message);
-}
-
-std::int64_t count_of(const Dims& dims) {
-  std::int64_t count = 1;
-  for (const std::int64_t dim : dims) count *= dim;
-  return count;
-}
-
-// values[a, b, c, d] as [d, c, a, b] (filters), or any other order: element (i0, i1, i2, i3) of the result is the one whose
-// index `order[j]` is i_j.
-std::vector<float> permuted(const float* values, const Dims& dims, const std::vector<std::size_t>& order) {
-  std::vector<std::int64_t> strides(dims.size(), 1);
-  for (std::size_t i = dims.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * dims[i + 1];
-  std::vector<float> result(static_cast<std::size_t>(count_of(dims)));
-  for (std::size_t flat = 0; flat < result.size(); ++flat) {
-    auto rest = static_cast<std::int64_t>(flat);
-    std::int64_t from = 0;
-    for (std::size_t i = order.size(); i-- > 0;) {
-      from += rest % dims[order[i]] * strides[order[i]];
-      rest /= dims[order[i]];
-    }
-    result[flat] = values[from];
-  }
-  return result;
 }
 
 // A session and its inputs and output, which are dense arrays.

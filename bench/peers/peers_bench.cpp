@@ -24,7 +24,7 @@ constexpr const char* kUsage =
     "  --seconds S     time for each contestant of a row, 1 by default\n"
     "  --clock CLOCK   wall (default), or processor: for one thread on a core where other programs run\n"
     "  --rows TEXT     only rows whose \"group: name\" contains TEXT\n"
-    "  --peers NAMES   only these: openblas, mkl, onednn, opencv, libtorch, onnxruntime\n"
+    "  --peers NAMES   only these: openblas, mkl, onednn, opencv, libtorch, onnxruntime, ncnn\n"
     "  --json FILE     writes the figures there too\n"
     "\n"
     "Runs on the last N cores that it may use (taskset chooses others).\n"

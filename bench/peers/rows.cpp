@@ -56,7 +56,7 @@ Row conv_row(const char* group, Operation operation, const Layer& layer, Index b
   row.operation = operation;
   row.conv = layer.shape;
   row.conv.batch = batch;
-  row.peers = {"onednn", "onnxruntime"};  // OpenCV's and the one by hand have a row of their own
+  row.peers = {"onednn", "onnxruntime", "ncnn"};  // OpenCV's and the one by hand have a row of their own
   row.more_threads = batch > 1;
   return row;
 }
