@@ -15,7 +15,7 @@ vitro::Result<vitro::MnistData> load_data();
 
 class Feed {
  public:
-  // `data` outlives the feed; `batch` images at a time, without the remainder of an epoch, shuffled or (inference) as they lie.
+  // `data` outlives the feed; `batch` images at a time, shuffled as Trainer shuffles with seed 1, or (inference) as they lie.
   Feed(vitro::Context& context, const vitro::Dataset& data, vitro::Index batch, bool shuffled);
 
   // Makes images() and labels() those of step `step`, in epochs of data.size() / batch steps.

@@ -119,7 +119,7 @@ void turn(const Runner& runner, Feed& feed, Index begin, Index warm, Index count
     assembly.push_back(start - before);
     if (step == begin) record.first_seconds.push_back(end - start);
     if (step >= begin + warm) record.seconds.push_back(end - start);
-    record.losses.push_back(runner.job->loss());
+    if (runner.kind == Kind::fed) record.losses.push_back(runner.job->loss());
   }
 }
 
@@ -136,6 +136,11 @@ WorkloadResult alternate(const Workload& workload, const std::vector<Runner>& ru
       const std::size_t who = (i + static_cast<std::size_t>(round)) % runners.size();
       turn(runners[who], feed, step, warm, count, result.records[who], assembly);
     }
+    const auto last_p50 = [&](const Record& record) {
+      return summary({record.seconds.end() - count, record.seconds.end()}).p50;
+    };
+    dynamic_cast<ArithmeticJob&>(*runners.back().job)
+        .lengthen(last_p50(result.records.front()) / last_p50(result.records.back()));
     done += count;
     step += warm + count;
   }
@@ -146,16 +151,13 @@ WorkloadResult alternate(const Workload& workload, const std::vector<Runner>& ru
 
 bool is_vitro(const std::string& name) { return name.rfind("vitro", 0) == 0; }
 
-// Vitro's runners have the first one's bits at every step; a library's sums have another order, and after some tens of steps
-// both have gone their own ways.
-void check_losses(const std::vector<Runner>& runners, std::vector<Record>& records) {
+// Vitro's runners have the first one's bits at every step and end with its weights; a library's sums have another order, and
+// after some tens of steps both have gone their own ways.
+void check_training(const std::vector<Runner>& runners, std::vector<Record>& records) {
   const std::vector<float>& expected = records.front().losses;
+  const std::vector<float> weights = runners.front().job->result();
   for (std::size_t i = 0; i < runners.size(); ++i) {
-    std::vector<float>& losses = records[i].losses;
-    if (!runners[i].computes) {
-      losses.clear();
-      continue;
-    }
+    const std::vector<float>& losses = records[i].losses;
     const std::size_t compared = is_vitro(runners[i].name) ? losses.size() : std::min<std::size_t>(losses.size(), 20);
     for (std::size_t step = 0; step < losses.size() && records[i].wrong.empty(); ++step) {
       const float distance = std::abs(losses[step] - expected[step]);
@@ -167,6 +169,9 @@ void check_losses(const std::vector<Runner>& runners, std::vector<Record>& recor
         records[i].wrong = text;
       }
     }
+    if (records[i].wrong.empty() && is_vitro(runners[i].name) && runners[i].job->result() != weights) {
+      records[i].wrong = "the weights at the end are others";
+    }
   }
 }
 
@@ -176,7 +181,7 @@ void check_scores(const std::vector<Runner>& runners, Feed& feed, std::vector<st
     feed.fill(image);
     std::vector<float> expected;
     for (std::size_t i = 0; i < runners.size(); ++i) {
-      if (!runners[i].computes) continue;
+      if (runners[i].kind == Kind::arithmetic) continue;
       runners[i].job->run();
       const std::vector<float> scores = runners[i].job->result();
       if (i == 0) expected = scores;
@@ -197,19 +202,22 @@ void check_scores(const std::vector<Runner>& runners, Feed& feed, std::vector<st
 WorkloadResult run_workload(const Workload& workload, const std::shared_ptr<Context>& context, const vitro::MnistData& data,
                             const std::vector<Peer*>& peers, const Options& options) {
   const bool training = workload.operation == Operation::lenet_step;
-  Feed feed(*context, training ? data.train : data.test, workload.batch, training);
-  const auto make = [&] { return make_runners(context, peers, workload, feed.images(), feed.labels()); };
+  // Whole batches only, so that all steps are alike.
+  const vitro::Dataset images = training ? first_images(data.train, data.train.size() / workload.batch * workload.batch)
+                                         : first_images(data.test, data.test.size());
+  Feed feed(*context, images, workload.batch, training);
+  const auto make = [&] { return make_runners(context, peers, workload, images, feed.images(), feed.labels()); };
 
   const std::vector<Runner> runners = make();
   const double p50 = processor_p50(*make().front().job, feed);
   const long count = static_cast<long>(arithmetic_rate(context->kernels().isa, p50) * p50);
-  dynamic_cast<ArithmeticJob&>(*runners.back().job).set_count(std::max(count, 1L));
+  dynamic_cast<ArithmeticJob&>(*runners.back().job).set_count(count);
 
   std::vector<std::string> wrong(runners.size());
   if (!training) check_scores(runners, feed, wrong);
   WorkloadResult result = alternate(workload, runners, feed, workload.steps, options.warm, options.block);
   if (training) {
-    check_losses(runners, result.records);
+    check_training(runners, result.records);
   } else {
     for (std::size_t i = 0; i < runners.size(); ++i) result.records[i].losses.clear(), result.records[i].wrong = wrong[i];
   }

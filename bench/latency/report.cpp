@@ -56,7 +56,8 @@ void print_head(const Head& head) {
       "read "
       "before and after\n(%.0f ns between two readings, included); work is done when a call returns. Microseconds. arithmetic: "
       "a "
-      "loop of fma instructions in registers,\nas long as the first line's p50: what this machine does to anybody. fenced: "
+      "loop of fma instructions in registers,\nin each turn as long as the first line's p50 in the turn before: what this "
+      "machine does to anybody. fenced: "
       "without what is outside of [q1 - 1.5 IQR, q3 + 1.5 IQR].\n",
       head.block, head.warm, head.clock_p50 * 1e9);
 }

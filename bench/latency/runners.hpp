@@ -3,6 +3,7 @@
 // anybody.
 #pragma once
 
+#include "../../data/dataset.hpp"
 #include "../../ops/context.hpp"
 #include "../peers/peer.hpp"
 
@@ -17,17 +18,24 @@ struct Workload {
   Sgd sgd{};
 };
 
+enum class Kind {
+  fed,         // reads the batch that is there when it runs
+  trainer,     // makes its batches itself, the same ones, and reports losses later
+  arithmetic,  // computes nothing
+};
+
 struct Runner {
   std::string name;
   std::unique_ptr<Job> job;
-  bool computes = true;  // false: the arithmetic loop, whose results mean nothing
+  Kind kind = Kind::fed;
 };
 
 // A loop of `count` rounds of independent fma instructions in registers (fma_loop).
 class ArithmeticJob final : public Job {
  public:
   explicit ArithmeticJob(vitro::simd::Isa isa) : isa_(isa) {}
-  void set_count(long count) { count_ = count; }
+  void set_count(long count) { count_ = count > 0 ? count : 1; }
+  void lengthen(double factor) { set_count(static_cast<long>(static_cast<double>(count_) * factor)); }
   void run() override;
   std::vector<float> result() override { return {}; }
 
@@ -40,8 +48,9 @@ class ArithmeticJob final : public Job {
 double arithmetic_rate(vitro::simd::Isa isa, double seconds);
 
 // All of them for one workload, Vitro's best first and the arithmetic last. `images` and `labels` are read in each run; all
-// start from the weights of models::lenet5().
+// start from the weights of models::lenet5(). `data`, whose size is a multiple of the batch, outlives them.
 std::vector<Runner> make_runners(const std::shared_ptr<vitro::Context>& context, const std::vector<Peer*>& peers,
-                                 const Workload& workload, const float* images, const std::int32_t* labels);
+                                 const Workload& workload, const vitro::Dataset& data, const float* images,
+                                 const std::int32_t* labels);
 
 }  // namespace vitro_bench
