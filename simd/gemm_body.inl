@@ -281,6 +281,7 @@ void multiply_block(const Gemm& args, const Cut& cut, const Block& block, const 
       tile.b_stride = panel.width();
       tile.b_panel = kPanel * block.depth;
       tile.b_last = Vec::first(Vec::kWidth);
+      tile.b_whole = true;
     } else {
       tile.b = args.b + block.k0 * args.b_row_stride + column;
       tile.b_stride = args.b_row_stride;

@@ -40,6 +40,7 @@ void multiply_rows_panel(const GemmRows& args, const RowsBlock& block, Index col
   tile.b_panel = kPanel * args.packed_k;
   tile.b_segments = args.b_segments == nullptr ? nullptr : args.b_segments + block.segment;
   tile.b_last = Vec::first(Vec::kWidth);
+  tile.b_whole = true;
   tile.c_last = panel.last;
   tile.column = column;
   tile.add = block.last && args.accumulate == Accumulate::add;

@@ -15,7 +15,7 @@
 namespace vitro::simd {
 namespace {
 
-constexpr int kMaxRows = 10;    // of any tile: what the arrays of row pointers hold
+constexpr int kMaxRows = 12;    // of any tile: what the arrays of row pointers hold
 constexpr int kMaxVectors = 8;  // of columns in any tile
 
 // What a tile multiplies and where it puts the result. Row i of A is `segments` segments, a[i * row_segments + s] + a_offset,
@@ -31,6 +31,7 @@ struct Tile {
   std::uintptr_t ahead = 0;            // address of the share of the next panel that this tile brings near: its step p
   std::uintptr_t ahead_step = 0;       // prefetches ahead + p * ahead_step (bytes); any address may be prefetched
   Vec::Mask b_last;                    // lanes of the last vector that B has
+  bool b_whole = false;                // B is packed: rows of whole vectors, one behind the other
   Vec::Mask c_last;                    // and that C has
   Index column = 0;                    // of the rows below, where the tile begins
   const float* const* from = nullptr;  // rows from which the chains start; null: from +0
@@ -130,6 +131,10 @@ VITRO_INLINE void finish_tile(Vec::Reg (&chain)[rows][vectors], const Tile& tile
   for (int i = 0; i < rows; ++i) store_row(chain[i], tile.c_last, tile.to[i] + tile.column);
 }
 
+// Steps of k that a tile of one vector takes at a time where both operands are dense. One by one, the counting and stepping
+// costs as much as the fma: 12 x 16 x 1500 ran at 81 GFLOP/s and runs at 177, the peak (AVX-512). Wider tiles gain nothing.
+constexpr int kSteps = 4;
+
 template <int rows, int vectors>
 void multiply_tile(const Tile& tile) noexcept {
   Vec::Reg chain[rows][vectors];
@@ -150,8 +155,26 @@ void multiply_tile(const Tile& tile) noexcept {
     for (int i = 0; i < rows; ++i) a[i] = tile.a[i * tile.row_segments + s];
     const Index first = tile.b_segments == nullptr ? s * tile.segment_length : tile.b_segments[s];
     const float* b = tile.b + first * tile.b_stride;
-    Index at = tile.a_offset;
-    for (Index remaining = tile.segment_length; remaining > 0; --remaining) {
+    Index at = tile.a_offset, remaining = tile.segment_length;
+    if constexpr (rows > 1 && vectors == 1 && Vec::kWidth > 1) {
+      if (tile.a_stride == 1 && tile.b_whole) {
+        VITRO_UNROLL
+        for (int i = 0; i < rows; ++i) a[i] += at;
+        for (; remaining >= kSteps; remaining -= kSteps) {
+          VITRO_UNROLL
+          for (int t = 0; t < kSteps; ++t) {
+            const Vec::Reg column = Vec::load(b + t * Vec::kWidth);
+            VITRO_UNROLL
+            for (int i = 0; i < rows; ++i) chain[i][0] = Vec::fma(Vec::set1(a[i][t]), column, chain[i][0]);
+          }
+          VITRO_UNROLL
+          for (int i = 0; i < rows; ++i) a[i] += kSteps;
+          b += kSteps * Vec::kWidth;
+        }
+        at = 0;
+      }
+    }
+    for (; remaining > 0; --remaining) {
       Vec::Reg columns[vectors];
       load_b_row(columns, tile, b);
       if constexpr (rows > 1 && vectors == Tuning::kVectors && Vec::kWidth > 1) {

@@ -110,7 +110,7 @@ bool all_tables_agree(Draw& draw, const Case& size) {
 
 TEST_CASE("Rows in segments give the chain's bits at every tile height and width") {
   Draw draw(11);
-  for (Index rows = 1; rows <= 13; ++rows) {
+  for (Index rows = 1; rows <= 14; ++rows) {
     for (const Index n : {1, 4, 5, 8, 9, 15, 16, 17, 31, 33, 48, 49, 63, 64, 65, 80}) {
       const Case size{rows, n, 1 + draw.below(5), 1 + draw.below(9), draw.chance(20)};
       if (!all_tables_agree(draw, size)) FAIL();
