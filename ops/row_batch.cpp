@@ -5,6 +5,11 @@
 namespace vitro::ops {
 namespace {
 
+// Enough rows that a packed B streams from the second-level cache a few times only, few enough that the tables stay in the
+// first or second; a multiple of 12, hence of the micro-kernels' 4, 6 and 12 rows, so that only a part's last batch has a ragged
+// edge.
+constexpr Index kPointers = 8192, kMostRows = 240, kFewestRows = 12;
+
 constexpr std::size_t table_bytes(Index pointers) noexcept { return static_cast<std::size_t>(pointers) * sizeof(void*); }
 
 }  // namespace
@@ -16,19 +21,16 @@ float relative_speed(const simd::KernelTable& kernels, Index n) noexcept {
   return lanes == kernels.packed_b_size(1, 1) ? used * kOneVector : used;
 }
 
-// Enough rows that a packed B streams from the second-level cache a few times only, few enough that the tables stay in the
-// first or second; a multiple of 12, hence of the micro-kernels' 4 and 6 rows, so that only a part's last batch has a ragged
-// edge.
 Index RowBatch::capacity(Index segments) noexcept {
-  constexpr Index kPointers = 8192, kMostRows = 240, kFewestRows = 12;
   const Index rows = std::clamp(kPointers / std::max<Index>(segments, 1), kFewestRows, kMostRows);
   return rows - rows % kFewestRows;
 }
 
 std::size_t row_batch_bytes(Index segments, simd::Accumulate accumulate) noexcept {
-  const Index rows = RowBatch::capacity(segments);
+  // Fewer segments may take more memory, because they leave room for more rows: 34 have 240, 49 have 156.
+  const Index pointers = std::max(std::min(kMostRows * (segments + 2), kPointers + 2 * kMostRows), kFewestRows * (segments + 2));
   const bool chains = accumulate == simd::Accumulate::add;
-  return rounded_up(table_bytes(rows * (segments + 2))) + (chains ? float_bytes(rows * simd::kGemmRowsScratch) : 0);
+  return rounded_up(table_bytes(pointers)) + (chains ? float_bytes(kMostRows * simd::kGemmRowsScratch) : 0);
 }
 
 RowBatch::RowBatch(const simd::KernelTable& kernels, const simd::GemmRows& product, const GroupStep& step, bool residual,

@@ -121,6 +121,13 @@ TEST_CASE("gradients of filters over many channels, read from a copy by channels
   check_problem(problem_of({.pad_top = 3, .pad_left = 4}, {1, 1, 2, 128}, {2, 3, 128, 18}), draw, false, contexts);
 }
 
+TEST_CASE("gradients of images under 35 to 48 taps, of which fewer reach an edge, keep to their scratch") {
+  const auto contexts = make_contexts();
+  Draw draw(10);
+  const Conv2dAttrs same{.pad_top = 3, .pad_left = 3, .pad_bottom = 3, .pad_right = 3, .groups = 2};
+  check_problem(problem_of(same, {1, 38, 40, 4}, {7, 7, 2, 4}), draw, false, contexts);
+}
+
 TEST_CASE("a convolution and its gradients are as near to the exact values as their chains allow") {
   Context context;
   Draw draw(3);
