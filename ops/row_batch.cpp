@@ -6,8 +6,8 @@ namespace vitro::ops {
 namespace {
 
 // Enough rows that a packed B streams from the second-level cache a few times only, few enough that the tables stay in the
-// first or second; a multiple of 12, hence of the micro-kernels' 4, 6 and 12 rows, so that only a part's last batch has a ragged
-// edge.
+// first or second; a multiple of 12, hence of the micro-kernels' 4, 6 and 12 rows, so that only a part's last batch has a
+// ragged edge.
 constexpr Index kPointers = 8192, kMostRows = 240, kFewestRows = 12;
 
 constexpr std::size_t table_bytes(Index pointers) noexcept { return static_cast<std::size_t>(pointers) * sizeof(void*); }
@@ -28,7 +28,8 @@ Index RowBatch::capacity(Index segments) noexcept {
 
 std::size_t row_batch_bytes(Index segments, simd::Accumulate accumulate) noexcept {
   // Fewer segments may take more memory, because they leave room for more rows: 34 have 240, 49 have 156.
-  const Index pointers = std::max(std::min(kMostRows * (segments + 2), kPointers + 2 * kMostRows), kFewestRows * (segments + 2));
+  const Index pointers =
+      std::max(std::min(kMostRows * (segments + 2), kPointers + 2 * kMostRows), kFewestRows * (segments + 2));
   const bool chains = accumulate == simd::Accumulate::add;
   return rounded_up(table_bytes(pointers)) + (chains ? float_bytes(kMostRows * simd::kGemmRowsScratch) : 0);
 }
@@ -38,6 +39,7 @@ RowBatch::RowBatch(const simd::KernelTable& kernels, const simd::GemmRows& produ
     : kernels_(kernels),
       product_(product),
       step_(step),
+      slots_(product.a_segments == nullptr ? product.segments : 1),
       capacity_(capacity(product.segments)),
       a_(reinterpret_cast<const float**>(memory)),
       c_(reinterpret_cast<float**>(memory + table_bytes(capacity_ * product.segments))),
@@ -59,7 +61,7 @@ void RowBatch::flush() noexcept {
   for (Index group = 0; group < step_.groups; ++group) {
     kernels_.gemm_rows(product_);
     if (group + 1 == step_.groups) break;
-    for (Index i = 0; i < rows_ * product_.segments; ++i) a_[i] += step_.a;
+    for (Index i = 0; i < rows_ * slots_; ++i) a_[i] += step_.a;
     for (Index i = 0; i < rows_; ++i) c_[i] += step_.c;
     if (residual_ != nullptr) {
       for (Index i = 0; i < rows_; ++i) residual_[i] += step_.c;

@@ -18,11 +18,13 @@ namespace {
 constexpr int kMaxRows = 12;    // of any tile: what the arrays of row pointers hold
 constexpr int kMaxVectors = 8;  // of columns in any tile
 
-// What a tile multiplies and where it puts the result. Row i of A is `segments` segments, a[i * row_segments + s] + a_offset,
-// each of segment_length elements a_stride apart; row p of B's column panel stands at b + p * b_stride.
+// What a tile multiplies and where it puts the result. Row i of A is `segments` segments, a[i * row_segments + s] + a_offset
+// (or with a_segments a[i * row_segments] + a_segments[s] + a_offset), each of segment_length elements a_stride apart; row p of
+// B's column panel stands at b + p * b_stride.
 struct Tile {
   const float* const* a = nullptr;
   Index row_segments = 1;  // pointers from one row to the next
+  const Index* a_segments = nullptr;
   Index segments = 1, segment_length = 0, a_stride = 1, a_offset = 0;
   const float* b = nullptr;
   Index b_stride = 0;
@@ -150,12 +152,13 @@ void multiply_tile(const Tile& tile) noexcept {
   }
   [[maybe_unused]] std::uintptr_t ahead = tile.ahead;
   for (Index s = 0; s < tile.segments; ++s) {
+    const float* const* const pointers = tile.a + (tile.a_segments == nullptr ? s : 0);
     const float* a[rows];
     VITRO_UNROLL
-    for (int i = 0; i < rows; ++i) a[i] = tile.a[i * tile.row_segments + s];
+    for (int i = 0; i < rows; ++i) a[i] = pointers[i * tile.row_segments];
     const Index first = tile.b_segments == nullptr ? s * tile.segment_length : tile.b_segments[s];
     const float* b = tile.b + first * tile.b_stride;
-    Index at = tile.a_offset, remaining = tile.segment_length;
+    Index at = tile.a_offset + (tile.a_segments == nullptr ? 0 : tile.a_segments[s]), remaining = tile.segment_length;
     if constexpr (rows > 1 && vectors == 1 && Vec::kWidth > 1) {
       if (tile.a_stride == 1 && tile.b_whole) {
         VITRO_UNROLL
