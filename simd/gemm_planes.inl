@@ -6,17 +6,19 @@
 namespace vitro::simd {
 namespace {
 
+// row, column: where the tile begins, c: C there.
 template <int rows, int vectors>
-VITRO_INLINE void finish_plane_tile(Vec::Reg (&chain)[rows][vectors], const GemmPlanes& tile) noexcept {
-  if (tile.row_bias != nullptr) {
+VITRO_INLINE void finish_plane_tile(Vec::Reg (&chain)[rows][vectors], const GemmPlanes& args, Index row, Index column,
+                                    float* c) noexcept {
+  if (args.row_bias != nullptr) {
     VITRO_UNROLL
     for (int i = 0; i < rows; ++i) {
-      const Vec::Reg value = Vec::set1(tile.row_bias[i]);
+      const Vec::Reg value = Vec::set1(args.row_bias[row + i]);
       VITRO_UNROLL
       for (int j = 0; j < vectors; ++j) chain[i][j] = Vec::add(chain[i][j], value);
     }
   }
-  if (tile.relu) {
+  if (args.relu) {
     VITRO_UNROLL
     for (int i = 0; i < rows; ++i) {
       VITRO_UNROLL
@@ -25,38 +27,39 @@ VITRO_INLINE void finish_plane_tile(Vec::Reg (&chain)[rows][vectors], const Gemm
       }
     }
   }
-  if (tile.taken == nullptr) {
+  if (args.taken == nullptr) {
     VITRO_UNROLL
     for (int i = 0; i < rows; ++i) {
       VITRO_UNROLL
-      for (int j = 0; j < vectors; ++j) Vec::store(tile.c + i * tile.c_stride + j * Vec::kWidth, chain[i][j]);
+      for (int j = 0; j < vectors; ++j) Vec::store(c + i * args.c_stride + j * Vec::kWidth, chain[i][j]);
     }
   } else {
     VITRO_UNROLL
     for (int j = 0; j < vectors; ++j) {
-      const Vec::Mask taken = Vec::equal_int(Vec::load_ints(tile.taken + j * Vec::kWidth), Vec::set1_int(-1));
+      const Vec::Mask taken = Vec::equal_int(Vec::load_ints(args.taken + column + j * Vec::kWidth), Vec::set1_int(-1));
       VITRO_UNROLL
-      for (int i = 0; i < rows; ++i) Vec::store(taken, tile.c + i * tile.c_stride + j * Vec::kWidth, chain[i][j]);
+      for (int i = 0; i < rows; ++i) Vec::store(taken, c + i * args.c_stride + j * Vec::kWidth, chain[i][j]);
     }
   }
 }
 
-// All of k for the first rows and columns of the product.
+// All of k for the rows and columns from (row, column) on.
 template <int rows, int vectors>
-void multiply_plane_tile(const GemmPlanes& tile) noexcept {
+void multiply_plane_tile(const GemmPlanes& args, Index row, Index column) noexcept {
+  float* const c = args.c + row * args.c_stride + column;
   Vec::Reg chain[rows][vectors];
   const float* a[rows];
   VITRO_UNROLL
   for (int i = 0; i < rows; ++i) {
-    a[i] = tile.a + i * tile.a_row_stride;
+    a[i] = args.a + (row + i) * args.a_row_stride;
     VITRO_UNROLL
     for (int j = 0; j < vectors; ++j) {
-      chain[i][j] = tile.chain ? Vec::load(tile.c + i * tile.c_stride + j * Vec::kWidth) : Vec::zero();
+      chain[i][j] = args.chain ? Vec::load(c + i * args.c_stride + j * Vec::kWidth) : Vec::zero();
     }
   }
   Index at = 0;
-  for (Index p = 0; p < tile.k; ++p) {
-    const float* const b = tile.b + tile.b_rows[p];
+  for (Index p = 0; p < args.k; ++p) {
+    const float* const b = args.b + args.b_rows[p] + column;
     Vec::Reg columns[vectors];
     VITRO_UNROLL
     for (int j = 0; j < vectors; ++j) columns[j] = Vec::load(b + j * Vec::kWidth);
@@ -66,9 +69,9 @@ void multiply_plane_tile(const GemmPlanes& tile) noexcept {
       VITRO_UNROLL
       for (int j = 0; j < vectors; ++j) chain[i][j] = Vec::fma(value, columns[j], chain[i][j]);
     }
-    at += tile.a_column_stride;
+    at += args.a_column_stride;
   }
-  finish_plane_tile(chain, tile);
+  finish_plane_tile(chain, args, row, column, c);
 }
 
 constexpr int kPlaneRows = Tuning::kRows[Tuning::kVectors];
@@ -76,7 +79,7 @@ constexpr int kPlaneRows = Tuning::kRows[Tuning::kVectors];
 // multiply_plane_tile<rows, vectors> for every number of rows up to kPlaneRows.
 template <int vectors>
 struct PlaneTiles {
-  void (*of[kPlaneRows + 1])(const GemmPlanes&) noexcept = {};
+  void (*of[kPlaneRows + 1])(const GemmPlanes&, Index row, Index column) noexcept = {};
 
   template <int rows = kPlaneRows>
   constexpr void add() noexcept {
@@ -94,16 +97,10 @@ void multiply_planes(const GemmPlanes& args, Index column) noexcept {
   constexpr Index kColumns = vectors * Vec::kWidth;
   const RowTiles tiles(args.rows, kPlaneRows);
   for (; column + kColumns <= args.n; column += kColumns) {
-    GemmPlanes tile = args;
-    tile.b += column;
-    if (tile.taken != nullptr) tile.taken += column;
     Index row = 0;
     for (Index t = 0; t < tiles.count; ++t) {
       const Index height = tiles.height + (t < tiles.higher ? 1 : 0);
-      tile.a = args.a + row * args.a_row_stride;
-      tile.c = args.c + row * args.c_stride + column;
-      tile.row_bias = args.row_bias == nullptr ? nullptr : args.row_bias + row;
-      kTiles.of[height](tile);
+      kTiles.of[height](args, row, column);
       row += height;
     }
   }
