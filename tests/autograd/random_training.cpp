@@ -16,6 +16,18 @@ Shape narrower(Draw& draw, const Shape& shape) {
   return Shape(std::span<const Index>(dims));
 }
 
+// A shape that it broadcasts to: an axis of size 1 widened, or one more in front.
+Shape wider(const Shape& shape) {
+  std::vector<Index> dims(shape.dims().begin(), shape.dims().end());
+  const auto one = std::find(dims.begin(), dims.end(), 1);
+  if (one == dims.end()) {
+    dims.insert(dims.begin(), 2);
+  } else {
+    *one = 3;
+  }
+  return Shape(std::span<const Index>(dims));
+}
+
 }  // namespace
 
 std::vector<Var> RandomTraining::record(Tape& tape) {
@@ -119,15 +131,18 @@ Var RandomTraining::pool(Var x) {
 Var RandomTraining::binary(Var x) {
   const bool product = draw_->one_in(2);
   Var other = x;
-  switch (draw_->range(0, 4)) {
+  switch (draw_->range(0, 5)) {
     case 0: break;  // x + x
+    case 3: {
+      const Var y = add(x, input(wider(x.shape()), draw_->one_in(2)));
+      return y.shape().rank() == x.shape().rank() ? y : reshape(y, {-1, y.shape()[y.shape().rank() - 1]});
+    }
     case 1: other = weight(narrower(*draw_, x.shape())); break;
     case 2: other = input(x.shape(), draw_->one_in(2)); break;
-    default: {  // an earlier result of that shape, of which there may be none but x
+    default:  // an earlier result of that shape, of which there may be none but x
       for (const Var candidate : live_) {
         if (candidate.shape() == x.shape() && draw_->one_in(2)) other = candidate;
       }
-    }
   }
   if (draw_->one_in(2)) std::swap(x, other);
   return product ? mul(x, other) : add(x, other);
