@@ -82,11 +82,15 @@ std::vector<std::uint32_t> permutation(Index count, const Philox& random) {
     fail(ErrorCode::invalid_argument, "permutation: " + std::to_string(count) + " is outside [0, 2^32)");
   }
   std::vector<std::uint32_t> order(static_cast<std::size_t>(count));
+  fill_permutation(order, random);
+  return order;
+}
+
+void fill_permutation(std::span<std::uint32_t> order, const Philox& random) {
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::uint32_t>(i);
   for (std::size_t i = order.size(); i > 1; --i) {
     std::swap(order[i - 1], order[random.below(i, static_cast<std::uint32_t>(i))]);
   }
-  return order;
 }
 
 }  // namespace vitro

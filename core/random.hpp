@@ -54,5 +54,7 @@ void fill_he_uniform(TensorView tensor, Index fan_in, const Philox& random);
 
 // The numbers 0 .. count-1 in an order drawn by Fisher and Yates' method, from the end. Requires 0 <= count < 2^32.
 std::vector<std::uint32_t> permutation(Index count, const Philox& random);
+// The same into memory that is there; its size is the count. Allocates nothing.
+void fill_permutation(std::span<std::uint32_t> order, const Philox& random);
 
 }  // namespace vitro

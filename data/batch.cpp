@@ -64,7 +64,8 @@ std::span<const std::uint32_t> Sampler::batch(Index epoch, Index step) {
                                           std::to_string(step) + " of epoch " + std::to_string(epoch));
   }
   if (epoch != epoch_) {
-    order_ = permutation(samples_, Philox(seed_, kShuffleStream + static_cast<std::uint64_t>(epoch)));
+    order_.resize(static_cast<std::size_t>(samples_));
+    fill_permutation(order_, Philox(seed_, kShuffleStream + static_cast<std::uint64_t>(epoch)));
     epoch_ = epoch;
   }
   const Index begin = step * batch_;

@@ -26,8 +26,8 @@ class Sampler {
   // Batches in an epoch: samples / batch, rounded up.
   Index steps() const noexcept { return (samples_ - 1) / batch_ + 1; }
 
-  // The samples of one batch, valid until the next call. Allocates only when `epoch` differs from the last call's. Fails with
-  // invalid_argument unless 0 <= epoch < 2^32 and 0 <= step < steps().
+  // The samples of one batch, valid until the next call. Only the first call allocates. Fails with invalid_argument
+  //  unless 0 <= epoch < 2^32 and 0 <= step < steps().
   std::span<const std::uint32_t> batch(Index epoch, Index step);
 
  private:

@@ -2,11 +2,57 @@
 // The evaluation loop: batches in order, forward only.
 #include "evaluate.hpp"
 
+#include "../autograd/replay.hpp"
 #include "../ops/metrics.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace vitro {
+namespace {
+
+// The network and its loss for batches of one size, captured; it reads the data set where it lies.
+class Scorer {
+ public:
+  static Result<Scorer> try_make(Context& context, const Model& model, const Dataset& data, Index count) {
+    Tape tape(context, TapeMode::record);
+    const Shape images = data.images.shape().with(0, count);
+    const Var pixels = tape.placeholder(images, DType::u8), labels = tape.placeholder({count}, DType::i32);
+    const Var scores = model.forward(bytes_to_unit(pixels), model.place_constants(tape));
+    const Var outputs[] = {scores, cross_entropy(scores, labels)};
+    Result<std::shared_ptr<const Plan>> plan = Plan::try_capture(tape, outputs);
+    if (!plan) return std::move(plan).error();
+    Result<Replay> replay = Replay::try_make(plan.value(), context);
+    if (!replay) return std::move(replay).error();
+    const Plan& p = *plan.value();
+    return Scorer(std::move(replay).value(), {p.port(pixels), p.port(labels), p.port(outputs[0]), p.port(outputs[1])}, count);
+  }
+
+  Index count() const noexcept { return count_; }
+  // The mean loss of samples [begin, begin + count()).
+  float run(const Dataset& data, Index begin) noexcept {
+    const Index pixels = data.images.elements() / data.size();
+    replay_.set(*ports_.pixels, data.images.data() + begin * pixels);
+    replay_.set(*ports_.labels, data.labels.data() + begin);
+    replay_.run();
+    return *static_cast<const float*>(replay_.memory(*ports_.loss));
+  }
+  ConstTensorView scores() const noexcept {
+    return {static_cast<const float*>(replay_.memory(*ports_.scores)), ports_.scores->shape};
+  }
+
+ private:
+  struct Ports {
+    const Port *pixels, *labels, *scores, *loss;
+  };
+  Scorer(Replay replay, const Ports& ports, Index count) : replay_(std::move(replay)), ports_(ports), count_(count) {}
+
+  Replay replay_;
+  Ports ports_;
+  Index count_;
+};
+
+}  // namespace
 
 double Evaluation::accuracy() const noexcept {
   return samples == 0 ? 0.0 : static_cast<double>(correct) / static_cast<double>(samples);
@@ -45,21 +91,19 @@ Result<Evaluation> try_evaluate(Context& context, const Model& model, const Data
   if (result.samples == 0) return result;
 
   batch = std::min(batch, result.samples);
-  const Shape& image = data.images.shape();
-  const Index pixels = image.elements() / image[0];
-  Tensor images(image.with(0, batch));
   LabelTensor predicted({batch});
-  Tape tape(context);
   double loss_sum = 0;
+  std::optional<Scorer> scorer;
   for (Index begin = 0; begin < result.samples; begin += batch) {
     const Index count = std::min(batch, result.samples - begin);
-    context.kernels().bytes_to_unit(count * pixels, data.images.data() + begin * pixels, images.data());
+    if (!scorer || scorer->count() != count) {
+      Result<Scorer> made = Scorer::try_make(context, model, data, count);
+      if (!made) return std::move(made).error();
+      scorer.emplace(std::move(made).value());
+    }
     const LabelView labels(data.labels.data() + begin, Shape({count}));
-    tape.clear();
-    const Var x = tape.input(ConstTensorView(images.data(), image.with(0, count)));
-    const Var scores = model.forward(x, model.place_constants(tape));
-    loss_sum += static_cast<double>(tape.item(cross_entropy(scores, tape.input(labels)))) * static_cast<double>(count);
-    ops::predict(context, tape.value(scores), BasicView<std::int32_t>(predicted.data(), Shape({count})));
+    loss_sum += static_cast<double>(scorer->run(data, begin)) * static_cast<double>(count);
+    ops::predict(context, scorer->scores(), BasicView<std::int32_t>(predicted.data(), Shape({count})));
     for (Index i = 0; i < count; ++i) {
       const std::int32_t guess = predicted.data()[i];
       if (guess < 0) continue;

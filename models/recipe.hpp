@@ -25,7 +25,8 @@ struct Recipe {
   Index momentum_epochs = 1;    // ... after every so many epochs ...
   float momentum_floor = 0.0F;  // ... but never under this
   float weight_decay = 0.0F;
-  int shift = 0;  // each image is moved by up to so many pixels in both directions, drawn anew each epoch
+  float clip_norm = 0.0F;  // gradients longer than this, over all parameters, are scaled to it; 0: never
+  int shift = 0;           // each image is moved by up to so many pixels in both directions, drawn anew each epoch
 };
 
 // "seed": the rate rises to 0.01 over 5 epochs and stays; momentum 0.9, lowered by 0.01 every 10 epochs, never under 0.5.

@@ -2,8 +2,6 @@
 // The training step, and what is said when numbers stop being finite.
 #include "trainer.hpp"
 
-#include "../ops/metrics.hpp"
-
 #include <algorithm>
 #include <cmath>
 
@@ -29,6 +27,18 @@ Index first_non_finite(ConstTensorView view) {
   return -1;
 }
 
+constexpr std::size_t kMostPlans = 4;
+
+Shape batch_shape(const Model& model, Index count) {
+  std::vector<Index> dims = {count};
+  dims.insert(dims.end(), model.input_shape().dims().begin(), model.input_shape().dims().end());
+  return Shape(dims);
+}
+
+Signature step_signature(const Dataset& data, Index count) {
+  return Signature("train").add(data.images.shape().with(0, count), DType::u8).add({count}, DType::i32);
+}
+
 std::string layer_of(const std::string& parameter) { return parameter.substr(0, parameter.rfind('.')); }
 
 }  // namespace
@@ -39,57 +49,49 @@ double EpochTotals::accuracy() const noexcept {
   return samples == 0 ? 0.0 : static_cast<double>(correct) / static_cast<double>(samples);
 }
 
-Trainer::Trainer(Context& context, Model& model, const Dataset& data, const TrainOptions& options)
+Trainer::Trainer(Context& context, Model& model, const Dataset& data, const TrainOptions& options,
+                 const TrainExecution& execution)
     : context_(context),
       model_(model),
-      data_(data),
       options_((check_options(model, data, options).value(), options)),
-      sampler_(data.size(), std::min(options.batch, data.size()), options.seed),
-      bytes_(data.images.shape().with(0, std::min(options.batch, data.size()))),
-      images_(bytes_.shape()),
-      labels_({bytes_.shape()[0]}),
+      execution_(execution),
+      loader_(data, {options.batch, options.seed, options.recipe.shift, execution.input}),
       hyper_({3}),
+      max_norm_(Shape()),
+      plans_(kMostPlans),
+      signatures_{step_signature(data, loader_.count(0)), step_signature(data, loader_.count(loader_.steps() - 1))},
       tape_(context) {
+  max_norm_.data()[0] = options.recipe.clip_norm;
   for (const Parameter& parameter : model.parameters())
     state_.velocity.push_back({parameter.name, Tensor(parameter.value.shape())});
 }
 
 Result<std::unique_ptr<Trainer>> Trainer::try_make(Context& context, Model& model, const Dataset& data,
-                                                   const TrainOptions& options) {
+                                                   const TrainOptions& options, const TrainExecution& execution) {
   if (Status status = check_options(model, data, options); !status) return std::move(status).error();
-  return std::make_unique<Trainer>(context, model, data, options);
+  const LoaderOptions loader{options.batch, options.seed, options.recipe.shift, execution.input};
+  if (Status status = Loader::check(data, loader); !status) return std::move(status).error();
+  return std::make_unique<Trainer>(context, model, data, options, execution);
 }
 
 Status Trainer::try_step() {
-  const Index steps = sampler_.steps();
-  const std::span<const std::uint32_t> samples = sampler_.batch(state_.epoch, state_.step);
-  const auto count = static_cast<Index>(samples.size());
-  const Shape shape = images_.shape().with(0, count);
-  const RandomShift shift{options_.recipe.shift, options_.seed, state_.epoch};
-  gather_batch(data_, samples, shift, BasicView<std::uint8_t>(bytes_.data(), shape),
-               BasicView<std::int32_t>(labels_.data(), Shape({count})));
-  context_.kernels().bytes_to_unit(shape.elements(), bytes_.data(), images_.data());
-  const Hyper hyper = hyper_at(options_.recipe, state_.epoch, options_.epochs, state_.step, steps);
-  std::copy_n(std::array{hyper.rate, hyper.momentum, hyper.weight_decay}.begin(), 3, hyper_.data());
-
-  tape_.clear();
-  const std::vector<Var> parameters = model_.place_parameters(tape_);
-  const std::vector<Var> layers = model_.forward_layers(tape_.input(ConstTensorView(images_.data(), shape)), parameters);
-  const Var labels = tape_.input(LabelView(labels_.data(), Shape({count})));
-  const Var loss_var = cross_entropy(layers.back(), labels);
-  tape_.backward(loss_var);
-  const float loss = tape_.item(loss_var);
-  if (Status status = check_finite(loss, layers, parameters); !status) return status;
-  const Var hyper_var = tape_.input(hyper_.view());
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const Var gradient = tape_.gradient(parameters[i]);
-    if (gradient.id != kNoTensor) sgd_update(parameters[i], tape_.state(state_.velocity[i].value), gradient, hyper_var);
+  if (error_) return take_error();
+  const Batch batch = loader_.get(state_.epoch, state_.step);
+  set_hyper(batch.epoch, batch.step);
+  const std::int32_t* const previous_ok = reports_.last_ok();
+  StepRecord& record = reports_.push(batch.epoch, batch.step, batch.labels.elements());
+  if (execution_.captured) {
+    if (Status status = run_captured(batch, record, previous_ok); !status) {
+      reports_.drop_last();
+      return status;
+    }
+  } else {
+    run_eager(batch, record, previous_ok);
   }
-
-  state_.totals.loss_sum += static_cast<double>(loss) * static_cast<double>(count);
-  state_.totals.samples += count;
-  state_.totals.correct += ops::count_correct(tape_.value(layers.back()), tape_.labels(labels));
-  if (++state_.step == steps) {
+  const bool last = ++state_.step == loader_.steps();
+  if (last || reports_.full()) read_reports();
+  if (error_) return take_error();
+  if (last) {
     last_epoch_ = std::exchange(state_.totals, EpochTotals{});
     state_.step = 0;
     ++state_.epoch;
@@ -97,34 +99,121 @@ Status Trainer::try_step() {
   return {};
 }
 
-Status Trainer::check_finite(float loss, std::span<const Var> layers, std::span<const Var> parameters) const {
-  // A sum of squares is finite only if all elements are; one that overflows is looked at element by element.
-  std::size_t bad = parameters.size();
-  Index element = -1;
-  for (std::size_t i = parameters.size(); i-- > 0 && element < 0;) {  // from the loss backwards
-    const Var gradient = tape_.gradient(parameters[i]);
-    if (gradient.id == kNoTensor) continue;
-    const ConstTensorView view = tape_.value(gradient);
-    if (std::isfinite(context_.kernels().sum_squares(view.elements(), view.data()))) continue;
-    element = first_non_finite(view);
-    if (element >= 0) bad = i;
-  }
-  if (std::isfinite(loss) && element < 0) return {};
+void Trainer::set_hyper(Index epoch, Index step) noexcept {
+  const Hyper hyper = hyper_at(options_.recipe, epoch, options_.epochs, step, loader_.steps());
+  std::copy_n(std::array{hyper.rate, hyper.momentum, hyper.weight_decay}.begin(), 3, hyper_.data());
+}
 
-  std::string message = "training stopped in epoch " + std::to_string(state_.epoch + 1) + ", step " +
-                        std::to_string(state_.step + 1) + ": the loss is " +
+Status Trainer::run_captured(const Batch& batch, StepRecord& record, const std::int32_t* previous_ok) {
+  const Index count = batch.labels.elements();
+  const Signature& signature = signatures_[count == loader_.count(0) ? 0 : 1];
+  Result<CapturedStep*> step = plans_.try_get(signature, [&] { return capture(count); });
+  if (!step) return std::move(step).error();
+  CapturedStep& s = *step.value();
+  s.replay.set(*s.pixels, batch.images.data());
+  s.replay.set(*s.labels, batch.labels.data());
+  s.replay.set(*s.previous_ok, previous_ok);
+  s.replay.set(*s.loss, &record.metrics.loss);
+  s.replay.set(*s.correct, &record.metrics.correct);
+  s.replay.set(*s.squared_norm, &record.metrics.squared_norm);
+  s.replay.set(*s.ok, &record.metrics.ok);
+  s.replay.run();
+  record_bytes_ = s.record_bytes;
+  arena_bytes_ = s.replay.plan().arena_bytes();
+  return {};
+}
+
+Result<Trainer::CapturedStep> Trainer::capture(Index count) {
+  Tape tape(context_, TapeMode::record);
+  const StepInputs inputs{.pixels = tape.placeholder(batch_shape(model_, count), DType::u8),
+                          .labels = tape.placeholder({count}, DType::i32),
+                          .hyper = tape.input(hyper_.view()),
+                          .max_norm = options_.recipe.clip_norm > 0 ? tape.input(max_norm_.view()) : Var{},
+                          .previous_ok = tape.placeholder({}, DType::i32)};
+  const StepResults results = record_train_step(tape, model_, state_.velocity, inputs);
+  const Var outputs[] = {results.loss, results.correct, results.squared_norm, results.ok};
+  Result<std::shared_ptr<const Plan>> captured = Plan::try_capture(tape, outputs, execution_.capture);
+  if (!captured) return std::move(captured).error();
+  const Plan& plan = *captured.value();
+  Result<Replay> replay = Replay::try_make(captured.value(), context_, PortMemory::given);
+  if (!replay) return std::move(replay).error();
+  return CapturedStep{std::move(replay).value(),       plan.port(inputs.pixels), plan.port(inputs.labels),
+                      plan.port(inputs.previous_ok),   plan.port(results.loss),  plan.port(results.correct),
+                      plan.port(results.squared_norm), plan.port(results.ok),    tape.record_bytes()};
+}
+
+StepResults Trainer::record_eager(Tape& tape, const Batch& batch, const std::int32_t* previous_ok) {
+  tape.clear();
+  return record_train_step(tape, model_, state_.velocity,
+                           {.pixels = tape.input(batch.images),
+                            .labels = tape.input(batch.labels),
+                            .hyper = tape.input(hyper_.view()),
+                            .max_norm = options_.recipe.clip_norm > 0 ? tape.input(max_norm_.view()) : Var{},
+                            .previous_ok = tape.input(LabelView(previous_ok, Shape()))});
+}
+
+void Trainer::run_eager(const Batch& batch, StepRecord& record, const std::int32_t* previous_ok) {
+  const StepResults results = record_eager(tape_, batch, previous_ok);
+  record.metrics = {tape_.item(results.loss), tape_.labels(results.correct).data()[0], tape_.item(results.squared_norm),
+                    tape_.labels(results.ok).data()[0]};
+  record_bytes_ = tape_.record_bytes();
+  arena_bytes_ = tape_.arena_bytes();
+}
+
+const TrainState& Trainer::state() {
+  read_reports();
+  return state_;
+}
+
+double Trainer::gradient_norm() const noexcept { return std::sqrt(static_cast<double>(squared_norm_)); }
+
+void Trainer::read_reports() {
+  while (!reports_.empty()) {
+    const StepRecord record = reports_.pop();
+    if (record.metrics.ok == 0) {
+      state_.epoch = record.epoch;
+      state_.step = record.step;
+      reports_.clear();
+      error_ = explain(record);
+      return;
+    }
+    squared_norm_ = record.metrics.squared_norm;
+    state_.totals.loss_sum += static_cast<double>(record.metrics.loss) * static_cast<double>(record.samples);
+    state_.totals.samples += record.samples;
+    state_.totals.correct += record.metrics.correct;
+  }
+}
+
+Status Trainer::take_error() {
+  Error error = *std::move(error_);
+  error_.reset();
+  return error;
+}
+
+// The step is run once more, on a tape that keeps every value; it updates nothing this time either.
+Error Trainer::explain(const StepRecord& record) {
+  const std::int32_t stopped = 0;
+  set_hyper(record.epoch, record.step);
+  const StepResults results = record_eager(tape_, loader_.get(record.epoch, record.step), &stopped);
+  const float loss = tape_.item(results.loss);
+
+  std::string message = "training stopped in epoch " + std::to_string(record.epoch + 1) + ", step " +
+                        std::to_string(record.step + 1) + ": the loss is " +
                         (std::isfinite(loss) ? "finite"
                          : std::isnan(loss)  ? "NaN"
                                              : "infinite");
-  if (element >= 0) {
-    const std::string& name = model_.parameters()[bad].name;
+  Index element = -1;
+  for (std::size_t i = results.parameters.size(); i-- > 0 && element < 0;) {  // from the loss backwards
+    const Var gradient = tape_.gradient(results.parameters[i]);
+    element = gradient.id == kNoTensor ? -1 : first_non_finite(tape_.value(gradient));
+    if (element < 0) continue;
+    const std::string& name = model_.parameters()[i].name;
     message += "; the first gradient that went wrong, going back from the loss, is that of layer " + layer_of(name) + " (" +
                name + ", element " + std::to_string(element) + ")";
-  } else {
-    message += "; all gradients are finite";
   }
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    if (first_non_finite(tape_.value(layers[i])) < 0) continue;
+  if (element < 0) message += "; all gradients are finite";
+  for (std::size_t i = 0; i < results.layers.size(); ++i) {
+    if (first_non_finite(tape_.value(results.layers[i])) < 0) continue;
     message += "; the first layer whose output is not finite is " + model_.layers()[i].name;
     break;
   }
@@ -149,10 +238,10 @@ Status Trainer::check_state() const {
 
 Status Trainer::try_restore(TrainState state) {
   const bool past_end = state.epoch > options_.epochs || (state.epoch == options_.epochs && state.step > 0);
-  if (state.epoch < 0 || past_end || state.step < 0 || state.step >= sampler_.steps()) {
+  if (state.epoch < 0 || past_end || state.step < 0 || state.step >= loader_.steps()) {
     return Error(ErrorCode::invalid_argument, "training: cannot go on at epoch " + std::to_string(state.epoch) + ", step " +
                                                   std::to_string(state.step) + " of " + std::to_string(options_.epochs) +
-                                                  " epochs of " + std::to_string(sampler_.steps()) + " steps");
+                                                  " epochs of " + std::to_string(loader_.steps()) + " steps");
   }
   const std::vector<Parameter>& parameters = model_.parameters();
   bool same = state.velocity.size() == parameters.size();
@@ -163,6 +252,9 @@ Status Trainer::try_restore(TrainState state) {
     return Error(ErrorCode::shape_mismatch, "training: the optimizer's velocities are not those of model \"" + model_.name() +
                                                 "\": names and shapes must agree");
   }
+  plans_.clear();  // they name the old velocities' memory
+  reports_.clear();
+  error_.reset();
   state_ = std::move(state);
   return {};
 }

@@ -15,7 +15,7 @@ namespace vitro {
 namespace {
 
 constexpr std::string_view kFormat = "vitro-training";
-constexpr std::int64_t kVersion = 2;
+constexpr std::int64_t kVersion = 3;
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 32;
 constexpr std::array<std::string_view, 2> kDecays = {"none", "cosine"};
 
@@ -29,6 +29,7 @@ Json recipe_json(const Recipe& recipe) {
                        {"momentum_epochs", recipe.momentum_epochs},
                        {"momentum_floor", recipe.momentum_floor},
                        {"weight_decay", recipe.weight_decay},
+                       {"clip_norm", recipe.clip_norm},
                        {"shift", recipe.shift}});
 }
 
@@ -50,7 +51,7 @@ void read_recipe(JsonTaker& t, const JsonReader& r, Recipe& recipe) {
   constexpr const char* kNotNegative = "must not be negative";
   constexpr const char* kBelowOne = "must be at least 0 and below 1";
   t.check(r.only({"name", "rate", "warmup_epochs", "decay", "momentum", "momentum_drop", "momentum_epochs", "momentum_floor",
-                  "weight_decay", "shift"}));
+                  "weight_decay", "clip_norm", "shift"}));
   t.take(r["name"].string(), recipe.name);
   take_between(t, r["rate"], 0, kInfinity, kNotNegative, recipe.rate);
   t.take(r["warmup_epochs"].integer(0, kMaxCount), recipe.warmup_epochs);
@@ -60,6 +61,7 @@ void read_recipe(JsonTaker& t, const JsonReader& r, Recipe& recipe) {
   t.take(r["momentum_epochs"].integer(1, kMaxCount), recipe.momentum_epochs);
   take_between(t, r["momentum_floor"], 0, 1, kBelowOne, recipe.momentum_floor);
   take_between(t, r["weight_decay"], 0, kInfinity, kNotNegative, recipe.weight_decay);
+  take_between(t, r["clip_norm"], 0, kInfinity, kNotNegative, recipe.clip_norm);
   t.take(r["shift"].integer(0, 255), recipe.shift);
 }
 

@@ -92,7 +92,7 @@ class Run {
     if (limit_ && *limit_ < data_.train.size()) data_.train = first_images(data_.train, *limit_);
     if (saved || !command_.save.empty()) data_xxh64_ = data_xxh64(data_.train);
     if (saved) check_data(*saved);
-    trainer_ = Trainer::try_make(context_, *model_, data_.train, options).value();
+    trainer_ = Trainer::try_make(context_, *model_, data_.train, options, command_.execution).value();
     if (saved) {
       trainer_->try_restore(std::move(saved->state)).value();
       history_ = std::move(saved->history);
@@ -162,9 +162,9 @@ class Run {
 
   int train() {
     const Index images = data_.train.size();
-    const TrainState& state = trainer_->state();
+    const TrainState& start_state = trainer_->state();
     Progress progress(Progress::style_for(command_.quiet), trainer_->options().epochs, images,
-                      state.epoch * images + state.totals.samples);
+                      start_state.epoch * images + start_state.totals.samples);
     catch_interrupts();
     Evaluation test;
     bool evaluated = false;
@@ -176,7 +176,7 @@ class Run {
       const EpochTotals& totals = trainer_->last_epoch();
       history_.push_back({totals.loss(), totals.accuracy(), test.accuracy(), seconds_since(start)});
       save(test, progress);  // before anything is printed, which may be what goes wrong
-      progress.epoch(state.epoch - 1, history_.back());
+      progress.epoch(trainer_->epoch() - 1, history_.back());
       if (command_.save.empty() && command_.report.empty() && !standard_output_is_whole()) return kSuccess;  // all in vain
     }
     progress.end_line();
@@ -193,15 +193,16 @@ class Run {
 
   // False if interrupted before the epoch's end.
   bool train_epoch(Progress& progress) {
-    const Index epoch = trainer_->state().epoch;
+    const Index epoch = trainer_->epoch();
     progress.begin_training();
-    while (trainer_->state().epoch == epoch) {
+    while (trainer_->epoch() == epoch) {
       if (interrupted()) return false;
       if (Status status = trainer_->try_step(); !status) {
         progress.end_line();
         status.value();
       }
-      const bool ended = trainer_->state().epoch != epoch;
+      const bool ended = trainer_->epoch() != epoch;
+      if (!ended && !progress.wants_step()) continue;
       const EpochTotals& totals = ended ? trainer_->last_epoch() : trainer_->state().totals;
       progress.step(epoch, totals.samples, totals);
     }

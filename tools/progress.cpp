@@ -53,11 +53,11 @@ Progress::Progress(Style style, Index epochs, Index images_per_epoch, Index firs
 void Progress::begin_training() { training_since_ = Clock::now(); }
 void Progress::end_training() { epoch_seconds_ = seconds_since(training_since_); }
 
+bool Progress::wants_step() const { return style_ == Style::bar && Clock::now() - drawn_ >= std::chrono::milliseconds(100); }
+
 void Progress::step(Index epoch, Index done, const EpochTotals& totals) {
   if (style_ != Style::bar) return;
-  const Clock::time_point now = Clock::now();
-  if (now - drawn_ < std::chrono::milliseconds(100) && done < images_per_epoch_) return;
-  drawn_ = now;
+  drawn_ = Clock::now();
   const Index trained = epoch * images_per_epoch_ + done;
   const double rate = static_cast<double>(trained - epoch_begin_) / std::max(seconds_since(training_since_), 1e-9);
   const double all_in_all = seconds_since(start_) / static_cast<double>(std::max<Index>(trained - first_image_, 1));

@@ -29,7 +29,9 @@ class Progress {
   void begin_training();
   void end_training();
 
-  // After a step: `done` images of epoch `epoch` (from 0) are trained on. Draws at most ten times a second.
+  // Whether step() would draw now: at most ten times a second.
+  bool wants_step() const;
+  // After a step: `done` images of epoch `epoch` (from 0) are trained on.
   void step(Index epoch, Index done, const EpochTotals& totals);
   // After an epoch and its evaluation: a line that stays.
   void epoch(Index epoch, const EpochRecord& record);

@@ -55,7 +55,7 @@ const char* option_without_value(int argc, char** argv) {
   return found == argv + argc ? nullptr : *found;
 }
 
-void add_options(CLI::App& app, TrainCommand& c, std::string& isa) {
+void add_options(CLI::App& app, TrainCommand& c, std::string& isa, std::string& input, bool& eager) {
   app.add_option("--data", c.data, "Folder with the images and labels")->type_name("DIR")->check(named());
   app.add_option("--epochs", c.epochs, "Passes over the training images (20)")->type_name("N")->check(whole(1, 1000000));
   app.add_option("--batch", c.batch, "Images in a step (64)")->type_name("N")->check(whole(1, 65536));
@@ -72,6 +72,10 @@ void add_options(CLI::App& app, TrainCommand& c, std::string& isa) {
   app.add_option("--isa", isa, "Kernels to use: auto, scalar, blocked, avx2, avx512 (auto)")
       ->type_name("NAME")
       ->check(CLI::IsMember({"auto", "scalar", "blocked", "avx2", "avx512"}));
+  app.add_option("--input", input, "When batches are gathered: plain, buffered, or prefetch by a thread of its own (buffered)")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"plain", "buffered", "prefetch"}));
+  app.add_flag("--eager", eager, "Record and run each step anew instead of replaying a captured one (slower, same result)");
   app.add_option("--save", c.save, "Save the model and the training's state here, after every epoch and on Ctrl-C")
       ->type_name("DIR")
       ->check(named());
@@ -79,7 +83,8 @@ void add_options(CLI::App& app, TrainCommand& c, std::string& isa) {
   app.add_flag("--restart", c.restart, "Start a new training from the weights of --load")->needs("--load");
   CLI::Option* const eval = app.add_flag("--eval", c.eval, "Only evaluate the model of --load on the test images");
   eval->needs("--load");
-  for (const char* training : {"--save", "--epochs", "--batch", "--recipe", "--seed", "--limit", "--restart"}) {
+  for (const char* training :
+       {"--save", "--epochs", "--batch", "--recipe", "--seed", "--limit", "--restart", "--input", "--eager"}) {
     eval->excludes(app.get_option(training));
   }
   app.add_option("--report", c.report, "Write figures and configuration to this file as JSON")
@@ -101,8 +106,9 @@ Parsed parse_command_line(int argc, char** argv) {
   app.footer(kFooter);
   app.set_version_flag("--version", std::string("lenet_train ") + VITRO_VERSION);
   app.get_formatter()->column_width(28);
-  std::string isa = "auto";
-  add_options(app, parsed.command, isa);
+  std::string isa = "auto", input = "buffered";
+  bool eager = false;
+  add_options(app, parsed.command, isa, input, eager);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -112,6 +118,10 @@ Parsed parse_command_line(int argc, char** argv) {
   const std::map<std::string, Isa> isas = {
       {"scalar", Isa::scalar}, {"blocked", Isa::blocked}, {"avx2", Isa::avx2}, {"avx512", Isa::avx512}};
   if (const auto found = isas.find(isa); found != isas.end()) parsed.command.isa = found->second;
+  const std::map<std::string, InputPolicy> policies = {
+      {"plain", InputPolicy::plain}, {"buffered", InputPolicy::buffered}, {"prefetch", InputPolicy::prefetch}};
+  parsed.command.execution.input = policies.at(input);
+  parsed.command.execution.captured = !eager;
   return parsed;
 }
 

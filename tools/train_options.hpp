@@ -2,7 +2,7 @@
 // lenet_train's command line.
 #pragma once
 
-#include "../models/recipe.hpp"
+#include "../models/trainer.hpp"
 #include "../ops/context.hpp"
 
 #include <cstdint>
@@ -30,6 +30,7 @@ struct TrainCommand {
   std::optional<Index> limit;  // train on the first so many images only
   int threads = 1;
   std::optional<Isa> isa;
+  TrainExecution execution = {.input = InputPolicy::buffered};
   std::string save, load, report;
   bool restart = false;  // with load: a new training from its weights
   bool eval = false;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
 #include <limits>
@@ -180,17 +181,123 @@ TEST_CASE("An update that overflows is found before the state is saved") {
 
 TEST_CASE("A step whose numbers are not finite changes nothing and names the layers") {
   const Dataset data = quarters(50, 8);
+  for (const bool captured : {true, false}) {
+    Context context;
+    Model model = small_model();
+    model.parameters()[0].value.data()[3] = std::numeric_limits<float>::quiet_NaN();
+    Trainer trainer(context, model, data, small_options(), {.captured = captured});
+    const std::string before = model.weights_sha256();
+    Status status = trainer.try_step();
+    CHECK(trainer.state().step == 0);  // asking reads what the step has reported
+    if (status) status = trainer.try_step();
+    REQUIRE_FALSE(status.ok());
+    CHECK(status.error().code() == ErrorCode::non_finite);
+    CHECK_THAT(status.error().message(), ContainsSubstring("epoch 1, step 1") && ContainsSubstring("the loss is NaN") &&
+                                             ContainsSubstring("layer fc") && ContainsSubstring("not finite is conv"));
+    CHECK(model.weights_sha256() == before);
+  }
+}
+
+TEST_CASE("A step that goes wrong in the middle of an epoch is told late, but nothing is updated from it on") {
+  const Dataset data = quarters(300, 8);
+  TrainOptions options = small_options();
+  options.batch = 5;  // 60 steps an epoch
   Context context;
   Model model = small_model();
-  model.parameters()[0].value.data()[3] = std::numeric_limits<float>::quiet_NaN();
-  Trainer trainer(context, model, data, small_options());
+  Trainer trainer(context, model, data, options);
+  for (int step = 0; step < 7; ++step) trainer.try_step().value();
+  const TrainState good = trainer.state();
+  const float weight = std::exchange(model.parameters()[2].value.data()[1], std::numeric_limits<float>::infinity());
   const std::string before = model.weights_sha256();
-  const Status status = trainer.try_step();
+  Status status;
+  int steps = 0;
+  while (status && ++steps < 100) status = trainer.try_step();
   REQUIRE_FALSE(status.ok());
-  CHECK(status.error().code() == ErrorCode::non_finite);
-  CHECK_THAT(status.error().message(), ContainsSubstring("epoch 1, step 1") && ContainsSubstring("the loss is NaN") &&
-                                           ContainsSubstring("layer fc") && ContainsSubstring("not finite is conv"));
+  CHECK(steps == 53);  // the rest of the epoch
+  CHECK_THAT(status.error().message(), ContainsSubstring("epoch 1, step 8"));
   CHECK(model.weights_sha256() == before);
+  CHECK(trainer.state().step == 7);
+  CHECK(trainer.state().totals.loss_sum == good.totals.loss_sum);
+  CHECK(trainer.state().totals.samples == 35);
+  for (std::size_t i = 0; i < good.velocity.size(); ++i) {
+    CHECK(std::ranges::equal(trainer.state().velocity[i].value.span(), good.velocity[i].value.span()));
+  }
+  // Mended, it goes on as if nothing had been.
+  model.parameters()[2].value.data()[1] = weight;
+  while (!trainer.finished()) trainer.try_step().value();
+  Model same = small_model();
+  train(context, same, data, options);
+  CHECK(model.weights_sha256() == same.weights_sha256());
+}
+
+TEST_CASE("Captured or not, fused or not, and however batches are gathered, a training has the same bits") {
+  const Dataset data = quarters(100, 8);
+  TrainOptions options = small_options();
+  options.recipe.momentum_drop = 0.1F;
+  options.recipe.momentum_epochs = 1;
+  options.recipe.clip_norm = GENERATE(0.0F, 0.5F);
+  const auto outcome = [&](const TrainExecution& execution) {
+    Context context;
+    Model model = small_model();
+    Trainer trainer(context, model, data, options, execution);
+    while (!trainer.finished()) trainer.try_step().value();
+    return model.weights_sha256() + " " + std::to_string(trainer.last_epoch().loss_sum);
+  };
+  const std::string expected = outcome({.captured = false});
+  for (const bool fuse : {true, false}) {
+    for (const bool reuse : {true, false}) CHECK(outcome({.capture = {fuse, reuse}}) == expected);
+  }
+  CHECK(outcome({.input = InputPolicy::buffered}) == expected);
+  CHECK(outcome({.input = InputPolicy::prefetch}) == expected);
+  CHECK(outcome({.captured = false, .input = InputPolicy::prefetch}) == expected);
+}
+
+TEST_CASE("A gradient longer than the clipping norm is brought to that length, a shorter one left alone") {
+  const Dataset data = quarters(24, 8);
+  TrainOptions options = small_options();
+  options.recipe = Recipe{.name = "plain", .rate = 1.0F, .momentum = 0.0F};
+  const auto step = [&](float clip_norm) {  // what one step adds to the weights, and the gradient's length before clipping
+    options.recipe.clip_norm = clip_norm;
+    Context context;
+    Model model = small_model();
+    const Model start = model;
+    Trainer trainer(context, model, data, options);
+    trainer.try_step().value();
+    double squares = 0;
+    for (std::size_t i = 0; i < start.parameters().size(); ++i) {
+      for (Index j = 0; j < start.parameters()[i].value.elements(); ++j) {
+        const double change = static_cast<double>(model.parameters()[i].value.data()[j]) -
+                              static_cast<double>(start.parameters()[i].value.data()[j]);
+        squares += change * change;
+      }
+    }
+    trainer.state();
+    return std::pair(std::sqrt(squares), trainer.gradient_norm());
+  };
+  const auto [length, norm] = step(0);
+  CHECK(std::abs(length - norm) < 1e-5 * norm);
+  const auto limit = static_cast<float>(norm / 3);
+  CHECK(std::abs(step(limit).first - norm / 3) < 1e-5 * norm);
+  CHECK(step(limit).second == norm);
+  CHECK(step(static_cast<float>(norm * 1.01)).first == length);
+}
+
+TEST_CASE("A training that is restored in the middle goes on with plans of its own") {
+  const Dataset data = quarters(100, 8);
+  Context context;
+  Model model = small_model(), same = small_model();
+  train(context, same, data, small_options());
+  Trainer trainer(context, model, data, small_options());
+  for (int step = 0; step < 7; ++step) trainer.try_step().value();
+  TrainState state = trainer.state();
+  const Model saved = model;
+  for (int step = 0; step < 3; ++step) trainer.try_step().value();
+  for (std::size_t i = 0; i < saved.parameters().size(); ++i) {
+    std::ranges::copy(saved.parameters()[i].value.span(), model.parameters()[i].value.data());
+  }
+  trainer.try_restore(std::move(state)).value();
+  while (!trainer.finished()) trainer.try_step().value();
+  CHECK(model.weights_sha256() == same.weights_sha256());
 }
 
 TEST_CASE("Data that does not fit the model is refused with both shapes") {

@@ -216,11 +216,12 @@ TEST_CASE("Values that no training can have are refused by name") {
   CHECK_THAT(message("\"momentum_floor\": 0", "\"momentum_floor\": 2"), ContainsSubstring("recipe.momentum_floor"));
   CHECK_THAT(message("\"momentum_drop\": 0", "\"momentum_drop\": -1"), ContainsSubstring("recipe.momentum_drop"));
   CHECK_THAT(message("\"weight_decay\": 5e-04", "\"weight_decay\": -1"), ContainsSubstring("recipe.weight_decay"));
+  CHECK_THAT(message("\"clip_norm\": 0", "\"clip_norm\": -1"), ContainsSubstring("recipe.clip_norm"));
   CHECK_THAT(message("\"shift\": 2", "\"shift\": 256"), ContainsSubstring("recipe.shift"));
   CHECK_THAT(message("\"batch\": 64", "\"batch\": 0"), ContainsSubstring("batch"));
   CHECK_THAT(message("\"correct\": 3", "\"correct\": 5"), ContainsSubstring("position.correct"));
   CHECK_THAT(message("\"samples\": 4", "\"samples\": 11"), ContainsSubstring("position.samples"));
-  CHECK_THAT(message("\"version\": 2", "\"version\": 1"), ContainsSubstring("version 1"));
+  CHECK_THAT(message("\"version\": 3", "\"version\": 2"), ContainsSubstring("version 2"));
   CHECK_THAT(message("\"seed\": 1", "\"sead\": 1"), ContainsSubstring("sead"));
 }
 
