@@ -14,8 +14,8 @@ double fma_peak(vitro::simd::Isa isa);
 // Processor time of this thread so far: a figure that another program on the same core does not change (much).
 double processor_seconds();
 
-// "model name" of /proc/cpuinfo and the compiler's version, for the head of a table of figures.
-const char* compiler_version();
-const char* processor_name();
+// count times twelve independent fma instructions of that width, in registers alone: work whose time shows nothing but what the
+// machine does to it. Nothing where fma_peak() is 0.
+void fma_loop(vitro::simd::Isa isa, long count);
 
 }  // namespace vitro_bench

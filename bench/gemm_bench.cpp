@@ -3,6 +3,7 @@
 // peak that is measured before and after each row. Names are table/form/MxNxK; in the form, T means that the operand is
 // transposed.
 #include "fma_peak.hpp"
+#include "machine.hpp"
 
 #include <benchmark/benchmark.h>
 #include <cstdio>

@@ -2,6 +2,7 @@
 // How many times faster each table multiplies two square matrices than the naive three loops at -O2: medians of processor
 // time over runs in one process, alternating. Usage: gemm_vs_naive [size [rounds]], by default 1024 and 9.
 #include "fma_peak.hpp"
+#include "machine.hpp"
 #include "naive_gemm.hpp"
 
 #include <algorithm>

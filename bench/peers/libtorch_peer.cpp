@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LibTorch: the training step of LeNet-5.
+// LibTorch: LeNet-5's training step and inference.
 #include "torch_lenet.hpp"
 
 #include <ATen/Parallel.h>
@@ -10,17 +10,29 @@ namespace {
 
 class TorchStep final : public Job {
  public:
-  explicit TorchStep(const Problem& p) : before_(p.lenet.parameters), net_(before_) {
-    net_.set_sgd(kLenetSgd);
-    net_.set_images(p.a, p.labels, p.lenet.batch);
-  }
-  void run() override { loss_ = net_.step(); }
+  explicit TorchStep(const Problem& p) : p_(p), before_(p.lenet.parameters), net_(before_) { net_.set_sgd(p.lenet.sgd); }
+  void run() override { loss_ = net_.step(p_.a, p_.labels, p_.lenet.batch); }
   std::vector<float> result() override { return change(net_.parameters(), before_); }
+  float loss() const override { return loss_; }
 
  private:
+  Problem p_;
   std::vector<std::vector<float>> before_;
   TorchLenet net_;
   float loss_ = 0;
+};
+
+class TorchScores final : public Job {
+ public:
+  explicit TorchScores(const Problem& p)
+      : p_(p), net_(p.lenet.parameters), scores_(static_cast<std::size_t>(p.lenet.batch * 10)) {}
+  void run() override { net_.scores(p_.a, p_.lenet.batch, scores_.data()); }
+  std::vector<float> result() override { return scores_; }
+
+ private:
+  Problem p_;
+  TorchLenet net_;
+  std::vector<float> scores_;
 };
 
 class LibtorchPeer final : public Peer {
@@ -32,7 +44,9 @@ class LibtorchPeer final : public Peer {
     return true;
   }
   std::unique_ptr<Job> make(const Problem& p) override {
-    return p.operation == Operation::lenet_step ? std::make_unique<TorchStep>(p) : nullptr;
+    if (p.operation == Operation::lenet_step) return std::make_unique<TorchStep>(p);
+    if (p.operation == Operation::lenet_scores) return std::make_unique<TorchScores>(p);
+    return nullptr;
   }
 };
 

@@ -6,25 +6,24 @@
 // as alone, `peers_bench --peers NAME` tells: it loads no other module.
 #include "load.hpp"
 
-#include "vitro_peer.hpp"
-
 #include <algorithm>
 #include <dlfcn.h>
+#include <exception>
 #include <filesystem>
 
 namespace vitro_bench {
 namespace {
 
-constexpr const char* kModules[] = {"openblas", "mkl", "onednn", "opencv", "libtorch"};
+constexpr const char* kModules[] = {"openblas", "mkl", "onednn", "opencv", "libtorch", "onnxruntime", "ncnn"};
 
 }  // namespace
 
-LoadedPeers load_peers(const std::vector<std::string>& only) {
-  LoadedPeers loaded{{&vitro_peer()}, {}};
-  const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+LoadedPeers load_peers(const std::string& folder, const std::vector<std::string>& only) {
+  LoadedPeers loaded;
+  const std::filesystem::path place = std::filesystem::read_symlink("/proc/self/exe").parent_path() / folder;
   for (const std::string name : kModules) {
     if (!only.empty() && std::find(only.begin(), only.end(), name) == only.end()) continue;
-    const std::filesystem::path path = folder / ("peer_" + name + ".so");
+    const std::filesystem::path path = place / ("peer_" + name + ".so");
     if (!std::filesystem::exists(path)) {
       loaded.missing.push_back(name + ": was not built, as CMake did not find the library");
       continue;
@@ -37,7 +36,11 @@ LoadedPeers load_peers(const std::vector<std::string>& only) {
       loaded.missing.push_back(name + ": " + (why == nullptr ? "no reason given" : why));
       continue;
     }
-    loaded.peers.push_back(reinterpret_cast<Peer* (*)()>(entry)());
+    try {
+      loaded.peers.push_back(reinterpret_cast<Peer* (*)()>(entry)());
+    } catch (const std::exception& error) {
+      loaded.missing.push_back(name + ": " + error.what());
+    }
   }
   return loaded;
 }

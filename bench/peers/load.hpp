@@ -7,11 +7,11 @@
 namespace vitro_bench {
 
 struct LoadedPeers {
-  std::vector<Peer*> peers;          // Vitro first
+  std::vector<Peer*> peers;
   std::vector<std::string> missing;  // "name: why"
 };
 
-// The modules beside the program. `only`, unless empty, names those to load; Vitro is always there.
-LoadedPeers load_peers(const std::vector<std::string>& only);
+// The modules in `folder`, relative to the program's own. `only`, unless empty, names those to load.
+LoadedPeers load_peers(const std::string& folder, const std::vector<std::string>& only);
 
 }  // namespace vitro_bench

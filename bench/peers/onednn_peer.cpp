@@ -89,7 +89,8 @@ class OnednnPeer final : public Peer {
       case Operation::conv: return conv(p);
       case Operation::conv_grad_input: return conv_grad_input(p);
       case Operation::conv_grad_weight: return conv_grad_weight(p);
-      case Operation::lenet_step: break;
+      case Operation::lenet_step:
+      case Operation::lenet_scores: break;
     }
     return nullptr;
   }

@@ -23,6 +23,7 @@ enum class Operation {
   conv_grad_input,   // dx; a = dy, b = w
   conv_grad_weight,  // dw; a = x, b = dy
   lenet_step,        // one training step of LeNet-5
+  lenet_scores,      // LeNet-5's scores[batch, 10]: inference
 };
 
 // Square filters, strides and padding, as all layers of LeNet-5 and ResNet-18 have them.
@@ -40,25 +41,25 @@ struct GemmShape {
   Index m = 0, n = 0, k = 0;
 };
 
-// Parameters in the order of the model's layers, weight before bias, as Vitro lays them out: filters [kh, kw, in, out], linear
-// weights [in, out], of which the first reads pixels in the order (h, w, channel). A step is forward, mean cross-entropy,
-// backward and SGD as in kLenetSgd.
-struct LenetShape {
-  Index batch = 0;
-  std::vector<std::vector<float>> parameters;
-};
-
 struct Sgd {
   float rate, momentum, weight_decay;
 };
-inline constexpr Sgd kLenetSgd{0.01f, 0.9f, 5e-4f};
+
+// Parameters in the order of the model's layers, weight before bias, as Vitro lays them out: filters [kh, kw, in, out], linear
+// weights [in, out], of which the first reads pixels in the order (h, w, channel). A step is forward, mean cross-entropy,
+// backward and one update.
+struct LenetShape {
+  Index batch = 0;
+  std::vector<std::vector<float>> parameters;
+  Sgd sgd{0.01f, 0.9f, 5e-4f};
+};
 
 // Of `gemm`, `conv` and `lenet` the one that the operation needs. Operands outlive the job.
 struct Problem {
   Operation operation = Operation::gemm;
   GemmShape gemm;
   ConvShape conv;
-  LenetShape lenet;  // a: images[batch, 28, 28, 1] in [0, 1]
+  LenetShape lenet;  // a: images[batch, 28, 28, 1] in [0, 1], read anew in each run, as are the labels
   const float* a = nullptr;
   const float* b = nullptr;
   const float* bias = nullptr;           // [out], for conv
@@ -75,9 +76,11 @@ class Job {
 
   // What is timed. Complete when it returns.
   virtual void run() = 0;
-  // After at least one run(): c, y, dx or dw; for lenet_step by how much all runs together have changed each parameter (which
-  // shows a wrong layout, gradient or update, where the loss hardly would).
+  // After at least one run(): c, y, dx, dw or the scores; for lenet_step by how much all runs together have changed each
+  // parameter (which shows a wrong layout, gradient or update, where the loss hardly would).
   virtual std::vector<float> result() = 0;
+  // Of lenet_step: the mean loss of the last run, before its update.
+  virtual float loss() const { return 0; }
 };
 
 class Peer {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares Vitro's kernels with those of other libraries, in alternation and in one process, and checks that they agree.
 #include "../fma_peak.hpp"
+#include "../machine.hpp"
 #include "load.hpp"
 #include "report.hpp"
 #include "rows.hpp"
@@ -11,9 +12,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <exception>
-#include <sched.h>
 
 namespace vitro_bench {
 namespace {
@@ -25,7 +24,7 @@ constexpr const char* kUsage =
     "  --seconds S     time for each contestant of a row, 1 by default\n"
     "  --clock CLOCK   wall (default), or processor: for one thread on a core where other programs run\n"
     "  --rows TEXT     only rows whose \"group: name\" contains TEXT\n"
-    "  --peers NAMES   only these: openblas, mkl, onednn, opencv, libtorch\n"
+    "  --peers NAMES   only these: openblas, mkl, onednn, opencv, libtorch, onnxruntime, ncnn\n"
     "  --json FILE     writes the figures there too\n"
     "\n"
     "Runs on the last N cores that it may use (taskset chooses others).\n"
@@ -77,23 +76,6 @@ bool parse(int argc, char** argv, Options& options) {
     if (!understood) return false;
   }
   return argc % 2 == 1 && (options.threads == 1 || options.clock == Clock::wall);
-}
-
-// Keeps the process, and all threads that libraries start, on the last `count` of the cores it may use, or on all of them
-// where there are fewer.
-std::vector<int> pin(int count) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  sched_getaffinity(0, sizeof allowed, &allowed);
-  std::vector<int> cores;
-  for (int core = CPU_SETSIZE - 1; core >= 0 && static_cast<int>(cores.size()) < count; --core) {
-    if (CPU_ISSET(core, &allowed)) cores.push_back(core);
-  }
-  cpu_set_t chosen;
-  CPU_ZERO(&chosen);
-  for (const int core : cores) CPU_SET(core, &chosen);
-  sched_setaffinity(0, sizeof chosen, &chosen);
-  return cores;
 }
 
 double largest(const std::vector<float>& values) {
@@ -170,15 +152,6 @@ RowResult run_row(const Row& row, const std::vector<Peer*>& peers, const Options
   return result;
 }
 
-std::string now() {
-  const std::time_t time = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&time, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &utc);
-  return text;
-}
-
 int run(const Options& options) {
   // These would choose OpenBLAS's kernels by hand, and badly.
   unsetenv("OPENBLAS_CORETYPE");
@@ -191,8 +164,10 @@ int run(const Options& options) {
                  options.threads, cores.size());
     return 2;
   }
-  const LoadedPeers loaded = load_peers(options.peers);
-  const Machine machine{processor_name(), compiler_version(), now(), options.threads, cores, options.seconds, options.clock};
+  LoadedPeers loaded = load_peers(".", options.peers);
+  loaded.peers.insert(loaded.peers.begin(), &vitro_peer());
+  const Machine machine{processor_name(), compiler_version(), utc_now(), options.threads, cores,
+                        options.seconds,  options.clock};
   Versions versions{{}, loaded.missing};
   for (Peer* const peer : loaded.peers) versions.peers.emplace_back(peer->name(), peer->version());
   print_head(machine, versions);

@@ -2,6 +2,8 @@
 // What was measured, as a table and as JSON.
 #include "report.hpp"
 
+#include "../machine.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -17,16 +19,6 @@ const Entry* find_vitro(const RowResult& row, int threads) {
 }
 
 const char* clock_name(const Machine& machine) { return machine.clock == Clock::wall ? "wall" : "processor"; }
-
-// Strings come from libraries and file systems; control characters become spaces.
-std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return result + '"';
-}
 
 void write_entry(std::FILE* file, const Entry& e) {
   const Distribution& d = e.timed.distribution;

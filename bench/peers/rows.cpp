@@ -56,7 +56,7 @@ Row conv_row(const char* group, Operation operation, const Layer& layer, Index b
   row.operation = operation;
   row.conv = layer.shape;
   row.conv.batch = batch;
-  row.peers = {"onednn"};  // the others offer no convolution for training, or one by hand
+  row.peers = {"onednn", "onnxruntime", "ncnn"};  // OpenCV's and the one by hand have a row of their own
   row.more_threads = batch > 1;
   return row;
 }
@@ -68,7 +68,8 @@ Index a_count(const Row& row) {
     case Operation::conv:
     case Operation::conv_grad_weight: return row.conv.x_count();
     case Operation::conv_grad_input: return row.conv.y_count();
-    case Operation::lenet_step: return row.lenet_batch * 28 * 28;
+    case Operation::lenet_step:
+    case Operation::lenet_scores: return row.lenet_batch * 28 * 28;
   }
   return 0;
 }
@@ -80,7 +81,8 @@ Index b_count(const Row& row) {
     case Operation::conv:
     case Operation::conv_grad_input: return row.conv.w_count();
     case Operation::conv_grad_weight: return row.conv.y_count();
-    case Operation::lenet_step: return 0;
+    case Operation::lenet_step:
+    case Operation::lenet_scores: return 0;
   }
   return 0;
 }
@@ -99,10 +101,12 @@ double Row::flops() const {
     case Operation::conv:
     case Operation::conv_grad_input:
     case Operation::conv_grad_weight: return 2.0 * static_cast<double>(conv.y_count() * conv.kernel * conv.kernel * conv.in);
-    case Operation::lenet_step: {
-      // Forward and both gradients of conv1 (without that of the images), conv2 and the three linear layers.
+    case Operation::lenet_step:
+    case Operation::lenet_scores: {
+      // A step: forward and both gradients of conv1 (without that of the images), conv2 and the three linear layers.
       const Index conv1 = 24 * 24 * 25 * 6, conv2 = 8 * 8 * 150 * 16, linear = 256 * 120 + 120 * 84 + 84 * 10;
-      return 2.0 * static_cast<double>(lenet_batch * (2 * conv1 + 3 * (conv2 + linear)));
+      const bool step = operation == Operation::lenet_step;
+      return 2.0 * static_cast<double>(lenet_batch * ((step ? 2 : 1) * conv1 + (step ? 3 : 1) * (conv2 + linear)));
     }
   }
   return 0;
@@ -133,14 +137,20 @@ std::vector<Row> all_rows() {
   step.lenet_batch = 64;
   step.more_threads = true;
   rows.push_back(step);
+  Row scores;
+  scores.group = "LeNet-5 inference";
+  scores.name = "batch 1";
+  scores.operation = Operation::lenet_scores;
+  scores.lenet_batch = 1;
+  rows.push_back(scores);
   return rows;
 }
 
 RowData::RowData(const Row& row)
     : a_(a_count(row)), b_(b_count(row)), bias_(row.conv.out), labels_(static_cast<std::size_t>(row.lenet_batch)) {
-  const bool images = row.operation == Operation::lenet_step;
+  const bool images = row.lenet_batch > 0;
   fill(a_, images ? 0.0f : -0.5f, images ? 1.0f : 0.5f, 0);
-  fill(b_, -0.5f, 0.5f, 1);
+  fill(b_, -row.b_size, row.b_size, 1);
   fill(bias_, -0.5f, 0.5f, 2);
   problem_.operation = row.operation;
   problem_.gemm = row.gemm;

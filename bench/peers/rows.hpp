@@ -13,6 +13,7 @@ struct Row {
   GemmShape gemm;
   ConvShape conv;
   Index lenet_batch = 0;
+  float b_size = 0.5f;             // b is uniform in [-b_size, b_size)
   std::vector<std::string> peers;  // those to compare with; empty: all that offer the operation
   bool more_threads = false;       // also compared with more than one thread
 
@@ -22,7 +23,7 @@ struct Row {
 // All rows, most important group first.
 std::vector<Row> all_rows();
 
-// A row's operands, uniform in [-0.5, 0.5) (images in [0, 1)), the same in every run.
+// A row's operands, uniform in [-0.5, 0.5) (images in [0, 1), b as the row says), the same in every run.
 class RowData {
  public:
   explicit RowData(const Row& row);

@@ -22,6 +22,8 @@ From PyPI, because Debian has old ones or none (each is optional; what cannot be
   torch                 LibTorch: headers, libtorch_cpu and libc10, without the 0.5 GB of GPU code
   nvidia-cuda-runtime, nvidia-cuda-cupti
                         two libraries that torch's wheel needs to load, also on a machine without a GPU
+  onnxruntime           the library with its C API
+  ncnn                  for its Python module: nothing else of it can be called
 From Debian: OpenCV's dnn.
 
 Exit codes: 2 wrong usage; 3 a Debian package is missing and cannot be installed here; 4 no peer could be fetched from PyPI.
@@ -95,6 +97,12 @@ fetch onednn 'paddle/libs/(?=libdnnl)|[^/]*\.data/data/(?=include/)' paddlepaddl
 fetch torch 'torch/(?=include/|lib/lib(torch_cpu|c10|gomp)[.-])' torch
 # Where torch's libraries look for them: beside the folder of the package.
 fetch nvidia 'nvidia/(?=cu[0-9]+/lib/lib(cudart|cupti)\.so)' nvidia-cuda-runtime nvidia-cuda-cupti
+fetch onnxruntime 'onnxruntime/capi/(?=libonnxruntime\.so)' onnxruntime
+fetch ncnn '(?=ncnn/ncnn\.|ncnn/__init__\.py|ncnn\.libs/)' ncnn
+# A loader looks for the name without the minor version.
+for library in "$dir"/onnxruntime/libonnxruntime.so.*.*; do
+  [[ ! -e $library ]] || ln -sf "$(basename "$library")" "$dir/onnxruntime/libonnxruntime.so.1"
+done
 
 for name in "${fetched[@]}"; do printf '%s: %s\n' "$name" "$(paste -sd' ' "$dir/$name/wheels.txt")"; done
 for name in "${failed[@]}"; do echo "$name: could not be fetched; the table will do without it" >&2; done

@@ -13,16 +13,8 @@ import math
 import pathlib
 import sys
 
-BEGIN, END = "<!-- peers: begin -->", "<!-- peers: end -->"
-
-
-def time_text(seconds):
-    """Three digits: 2.71 µs, 41.3 ms."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= scale or unit == "µs":
-            value = seconds / scale
-            return f"{value:.{max(0, 2 - int(math.log10(max(value, 1))))}f} {unit}"
-    raise AssertionError
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from markdown import replace_between, time_text
 
 
 def ours(row, threads):
@@ -119,12 +111,8 @@ def main():
     text = "\n".join(markdown([json.loads(path.read_text()) for path in options.json])).strip() + "\n"
     if options.into is None:
         sys.stdout.write(text)
-        return
-    document = options.into.read_text()
-    if document.count(BEGIN) != 1 or document.count(END) != 1 or document.index(BEGIN) > document.index(END):
-        raise SystemExit(f"{options.into}: there must be one {BEGIN} and after it one {END}")
-    before, after = document.split(BEGIN)[0], document.split(END)[1]
-    options.into.write_text(f"{before}{BEGIN}\n{text}{END}{after}")
+    else:
+        replace_between(options.into, "peers", text)
 
 
 main()

@@ -2,6 +2,7 @@
 // LeNet-5 written against LibTorch's C++ front end.
 #include "torch_lenet.hpp"
 
+#include <algorithm>
 #include <torch/torch.h>
 
 namespace vitro_bench {
@@ -49,6 +50,7 @@ struct TorchLenet::Impl {
   std::shared_ptr<Net> net = std::make_shared<Net>();
   torch::optim::SGD optimizer{net->parameters(), torch::optim::SGDOptions(0.01)};
   Images images, test;
+  std::vector<std::int64_t> labels;  // of a step
 
   float step(const torch::Tensor& x, const torch::Tensor& y) {
     optimizer.zero_grad();
@@ -119,13 +121,23 @@ void TorchLenet::set_test_images(const float* images, const std::int32_t* labels
   impl_->test = Images(images, labels, count);
 }
 
-float TorchLenet::step() { return impl_->step(impl_->images.x, impl_->images.labels); }
+float TorchLenet::step(const float* images, const std::int32_t* labels, Index count) {
+  impl_->labels.assign(labels, labels + count);
+  return impl_->step(torch::from_blob(const_cast<float*>(images), {count, 1, 28, 28}),
+                     torch::from_blob(impl_->labels.data(), {count}, torch::kInt64));
+}
 
 // index_select is the fastest way that LibTorch has to a shuffled batch; its DataLoader makes a tensor of each image first.
 float TorchLenet::step(const std::vector<std::int64_t>& samples) {
   const torch::Tensor index =
       torch::from_blob(const_cast<std::int64_t*>(samples.data()), {static_cast<std::int64_t>(samples.size())}, torch::kInt64);
   return impl_->step(impl_->images.x.index_select(0, index), impl_->images.labels.index_select(0, index));
+}
+
+void TorchLenet::scores(const float* images, Index count, float* scores) const {
+  const c10::InferenceMode inference;
+  const torch::Tensor y = impl_->net->forward(torch::from_blob(const_cast<float*>(images), {count, 1, 28, 28}));
+  std::copy_n(y.data_ptr<float>(), y.numel(), scores);
 }
 
 Index TorchLenet::count_correct(Index batch) {

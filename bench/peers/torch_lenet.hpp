@@ -19,11 +19,14 @@ class TorchLenet {
 
   // Sets rate, momentum and weight decay of the next steps.
   void set_sgd(const Sgd& sgd);
-  // What steps learn from: count x 28 x 28 numbers in [0, 1] and their labels, copied.
+  // One step over count x 28 x 28 numbers in [0, 1] and their labels; returns the mean loss before the update.
+  float step(const float* images, const std::int32_t* labels, Index count);
+  // Copies the images of a whole training; then one step over those of them that `samples` names.
   void set_images(const float* images, const std::int32_t* labels, Index count);
-  // One step over all of these images, or over those that `samples` names; returns the mean loss before the update.
-  float step();
   float step(const std::vector<std::int64_t>& samples);
+
+  // scores[count, 10], as one would infer: no graph is recorded.
+  void scores(const float* images, Index count, float* scores) const;
 
   // The same for an evaluation: how many images are recognised, `batch` at a time.
   void set_test_images(const float* images, const std::int32_t* labels, Index count);

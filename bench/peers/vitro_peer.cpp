@@ -41,10 +41,12 @@ std::optional<Isa> chosen_isa() {
 
 class VitroPeer final : public Peer {
  public:
+  explicit VitroPeer(std::optional<Isa> isa) : isa_(isa) { set_threads(1); }
+
   const char* name() const override { return "vitro"; }
   std::string version() const override { return context_->kernels().name; }
   Isa isa() const { return context_->kernels().isa; }
-  bool set_threads(int count) override {
+  bool set_threads(int count) final {
     std::shared_ptr<Context>& context = contexts_[count];
     if (context == nullptr) context = std::make_shared<Context>(ContextOptions{.isa = isa_, .threads = count});
     context_ = context;
@@ -58,7 +60,8 @@ class VitroPeer final : public Peer {
       case Operation::conv: return conv(p);
       case Operation::conv_grad_input: return conv_grad_input(p);
       case Operation::conv_grad_weight: return conv_grad_weight(p);
-      case Operation::lenet_step: return make_lenet_step(context_, p);
+      case Operation::lenet_step: return make_lenet_step(context_, p, Mode::eager);
+      case Operation::lenet_scores: return make_lenet_scores(context_, p, Mode::captured);
     }
     return nullptr;
   }
@@ -137,19 +140,21 @@ class VitroPeer final : public Peer {
         dw, [=, context = context_] { ops::run_conv2d_grad_weight(*context, problem, p.a, p.b, dw->data()); });
   }
 
-  std::optional<Isa> isa_ = chosen_isa();
+  std::optional<Isa> isa_;
   std::map<int, std::shared_ptr<Context>> contexts_;  // by number of threads
-  std::shared_ptr<Context> context_ = contexts_[1] = std::make_shared<Context>(ContextOptions{.isa = isa_});
+  std::shared_ptr<Context> context_;
 };
 
 VitroPeer& instance() {
-  static VitroPeer peer;
+  static VitroPeer peer(chosen_isa());
   return peer;
 }
 
 }  // namespace
 
 Peer& vitro_peer() { return instance(); }
+
+std::unique_ptr<Peer> make_vitro_peer(vitro::simd::Isa isa) { return std::make_unique<VitroPeer>(isa); }
 
 vitro::simd::Isa vitro_isa() { return instance().isa(); }
 

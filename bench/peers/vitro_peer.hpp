@@ -9,6 +9,8 @@ namespace vitro_bench {
 
 // With the best kernels of this machine, or those of VITRO_BENCH_ISA (scalar, blocked, avx2, avx512) where it is set.
 Peer& vitro_peer();
+// One of its own, with the kernels of `isa`, which the machine must have.
+std::unique_ptr<Peer> make_vitro_peer(vitro::simd::Isa isa);
 vitro::simd::Isa vitro_isa();
 
 }  // namespace vitro_bench
