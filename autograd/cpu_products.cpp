@@ -22,7 +22,7 @@ bool extend(Ending& ending, const Node& node, const TensorTable& tensors) {
   if (const auto* n = std::get_if<Add>(&node)) {
     if (ending.residual != kNoTensor || ending.relu || (n->a == ending.y) == (n->b == ending.y)) return false;
     const TensorId other = n->a == ending.y ? n->b : n->a;
-    if (tensors.shape(other) != tensors.shape(n->y)) return false;
+    if (tensors.shape(other) != tensors.shape(ending.y)) return false;  // either of them may broadcast
     ending.residual = other;
     ending.y = n->y;
     return true;

@@ -22,11 +22,25 @@ std::vector<std::uint32_t> only_readers(const Graph& graph) {
   return reader;
 }
 
+// For each tensor the one whose elements it shows: x for reshape(x), itself otherwise.
+std::vector<TensorId> owners(const Graph& graph) {
+  std::vector<TensorId> owner(graph.tensors.size());
+  for (std::size_t i = 0; i < owner.size(); ++i) owner[i] = TensorId(i);
+  for (const Node& node : graph.nodes) {
+    if (const auto* n = std::get_if<Reshape>(&node)) owner[index_of(n->y)] = owner[index_of(n->x)];
+  }
+  return owner;
+}
+
 // Grows steps greedily: a node takes along the only reader of its result, and an update the update next to it.
 class Fuser {
  public:
   Fuser(const Graph& graph, const Backend& backend)
-      : graph_(graph), backend_(backend), reader_(only_readers(graph)), writer_(graph.tensors.size(), kNoNode) {
+      : graph_(graph),
+        backend_(backend),
+        reader_(only_readers(graph)),
+        owner_(owners(graph)),
+        writer_(graph.tensors.size(), kNoNode) {
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
       for (TensorId id : outputs_of(graph.nodes[i])) {
         if (graph.is_computed(id)) continue;
@@ -66,22 +80,27 @@ class Fuser {
     return node + 1 < graph_.nodes.size() ? node + 1 : kNoNode;
   }
 
-  // The step runs where its last node stood: what its earlier nodes read must not be written to in between.
+  // The step runs where its last node stood, and its nodes in any order where they are updates: what its earlier nodes read
+  // must not be written to in between, and what one update reads not by another.
   bool overwritten_before(const std::vector<std::uint32_t>& step, std::uint32_t last) const {
-    for (const std::uint32_t node : step) {
+    const auto inside = [&](std::uint32_t node) {
+      return node == last || std::find(step.begin(), step.end(), node) != step.end();
+    };
+    const auto reads_too_late = [&](std::uint32_t node) {
       for (TensorId id : inputs_of(graph_.nodes[node])) {
-        const std::uint32_t writer = writer_[index_of(id)];
-        if (writer == kNoNode) continue;
-        const bool inside = std::find(step.begin(), step.end(), writer) != step.end();
-        if (writer == kSeveral || (!inside && writer > node && writer < last)) return true;
+        const std::uint32_t writer = writer_[index_of(owner_[index_of(id)])];
+        if (writer == kNoNode || writer == node) continue;
+        if (writer == kSeveral || inside(writer) || (writer > node && writer < last)) return true;
       }
-    }
-    return false;
+      return false;
+    };
+    return reads_too_late(last) || std::any_of(step.begin(), step.end(), reads_too_late);
   }
 
   const Graph& graph_;
   const Backend& backend_;
   std::vector<std::uint32_t> reader_;
+  std::vector<TensorId> owner_;
   std::vector<std::uint32_t> writer_;  // of each parameter and state
 };
 
@@ -108,6 +127,7 @@ Status remove_dead_nodes(Graph& graph) {
 
 void move_relu_grads(Graph& graph) {
   const std::vector<std::uint32_t> reader = only_readers(graph);
+  const std::vector<TensorId> owner = owners(graph);
   std::vector<std::uint32_t> pool_of(graph.tensors.size(), kNoNode);  // by argmax
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     if (const auto* pool = std::get_if<MaxPool2d>(&graph.nodes[i])) {
@@ -121,6 +141,7 @@ void move_relu_grads(Graph& graph) {
     if (relu_grad == nullptr || relu_grad->dy != pool_grad->dx || relu_grad->y != pool.x || pool_grad->attrs != pool.attrs) {
       continue;
     }
+    if (!graph.is_computed(owner[index_of(pool.x)])) continue;  // a parameter may have been updated since the pool read it
     TensorInfo masked = graph.tensors[pool_grad->dy];
     masked.role = Role::computed;
     const TensorId dy = graph.tensors.add(masked);

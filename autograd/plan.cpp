@@ -42,8 +42,10 @@ class Capture {
     for (std::size_t i = 0; i < graph_->nodes.size(); ++i) {
       for (TensorId id : inputs_of(graph_->nodes[i])) {
         if (tape_.is_copy(id)) {
+          const Node& node = graph_->nodes[i];  // by its result: dead nodes are gone, and its number is another one
           return Error(ErrorCode::invalid_argument,
-                       "capture: the input " + describe(id, graph_->tensors) + " of " + graph_->label(i) +
+                       "capture: the input " + describe(id, graph_->tensors) + " of the " + name(node) + " that computes " +
+                           describe(*outputs_of(node).begin(), graph_->tensors) +
                            " was given with strides of its own, so that the tape copied it; a plan reads its inputs where they "
                            "are: give a dense view");
         }

@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -81,6 +82,62 @@ void add_linear(const std::shared_ptr<Context>& context, Index rows, Index in, I
                 [=](Context& c) { ops::run_linear_grad_weight(c, p, x->data(), y->data(), w->data()); });
 }
 
+// Memory for packed weights, and the weights in it.
+template <class Pack>
+std::shared_ptr<Tensor> packed(std::size_t bytes, const Pack& pack) {
+  auto memory = std::make_shared<Tensor>(Shape{static_cast<Index>(bytes / sizeof(float))});
+  pack(memory->data());
+  return memory;
+}
+
+// LeNet-5 for one image with weights packed before, without a tape: what an embedded program pays for its kernels.
+void add_lenet_inference(const std::shared_ptr<Context>& context) {
+  std::vector<std::function<void(Context&)>> layers;
+  double flops = 0;
+  auto x = std::make_shared<Tensor>(numbers({1, 28, 28, 1}));
+  const auto add_conv = [&](const Shape& w_shape) {
+    const ops::Conv2dProblem p = ops::conv2d_problem({}, x->shape(), w_shape).value();
+    const Tensor w = numbers(w_shape);
+    const auto bias = std::make_shared<Tensor>(numbers({p.oc})), y = std::make_shared<Tensor>(Shape{p.n, p.oh, p.ow, p.oc});
+    context->reserve_scratch(ops::conv2d_scratch(*context, p));
+    const auto filters =
+        packed(ops::conv2d_packed_bytes(*context, p), [&](float* to) { ops::pack_conv2d(*context, p, w.data(), to); });
+    layers.push_back([=](Context& c) {
+      ops::run_conv2d_packed(c, p, x->data(), filters->data(), {.bias = bias->data(), .relu = true}, y->data());
+    });
+    flops += 2.0 * static_cast<double>(y->elements() * p.kh * p.kw * p.c);
+    x = y;
+  };
+  const auto add_halving = [&] {
+    const ops::Pool2dAttrs attrs{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
+    const ops::Pool2dProblem p = ops::max_pool2d_problem(attrs, x->shape()).value();
+    const auto y = std::make_shared<Tensor>(Shape{p.n, p.oh, p.ow, p.c});
+    context->reserve_scratch(ops::pool2d_scratch(*context, p));
+    std::uint8_t* const no_argmax = nullptr;
+    layers.push_back([=](Context& c) { ops::run_max_pool2d(c, p, x->data(), y->data(), no_argmax); });
+    x = y;
+  };
+  const auto add_dense = [&](Index out, bool relu) {
+    const Index in = x->elements();
+    const ops::LinearProblem p = ops::linear_problem({}, {1, in}, {in, out}).value();
+    const Tensor w = numbers({in, out});
+    const auto bias = std::make_shared<Tensor>(numbers({out})), y = std::make_shared<Tensor>(Shape{1, out});
+    context->reserve_scratch(ops::linear_scratch(*context, p));
+    const auto weights =
+        packed(ops::linear_packed_bytes(*context, p), [&](float* to) { ops::pack_linear(*context, p, w.data(), to); });
+    layers.push_back([=](Context& c) {
+      ops::run_linear_packed(c, p, x->data(), weights->data(), {.bias = bias->data(), .relu = relu}, y->data());
+    });
+    flops += 2.0 * static_cast<double>(in * out);
+    x = y;
+  };
+  add_conv({5, 5, 1, 6}), add_halving(), add_conv({5, 5, 6, 16}), add_halving();
+  add_dense(120, true), add_dense(84, true), add_dense(10, false);
+  add_benchmark("lenet_inference/1", context, flops, 0, [=](Context& c) {
+    for (const auto& layer : layers) layer(c);
+  });
+}
+
 void add_pool(const std::string& size, const std::shared_ptr<Context>& context, const Shape& shape,
               const ops::Pool2dAttrs& attrs) {
   const ops::Pool2dProblem p = ops::max_pool2d_problem(attrs, shape).value();
@@ -139,6 +196,9 @@ int main(int argc, char** argv) {
     const std::shared_ptr<Context> context = std::move(made).value();
     add_conv2d("28x28x1->6k5", context, {}, {kBatch, 28, 28, 1}, {5, 5, 1, 6});
     add_conv2d("12x12x6->16k5", context, {}, {kBatch, 12, 12, 6}, {5, 5, 6, 16});
+    add_conv2d("28x28x1->6k5n1", context, {}, {1, 28, 28, 1}, {5, 5, 1, 6});
+    add_conv2d("12x12x6->16k5n1", context, {}, {1, 12, 12, 6}, {5, 5, 6, 16});
+    add_lenet_inference(context);
     for (const Index c : {4, 16, 32, 64}) {
       const ops::Conv2dAttrs same{.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
       add_conv2d("28x28x" + std::to_string(c) + "->" + std::to_string(c) + "k3p1", context, same, {4, 28, 28, c}, {3, 3, c, c});

@@ -2,6 +2,8 @@
 // Quoting for error messages and the well-formedness rules of UTF-8.
 #include "text.hpp"
 
+#include <charconv>
+
 namespace vitro {
 
 std::string escaped(std::string_view text) {
@@ -31,6 +33,12 @@ std::string quoted(std::string_view text, std::size_t limit) {
 }
 
 // The rows of table 3-7 of the Unicode standard: the first byte decides the length and the range of the second.
+std::string decimal(float number) {
+  char text[32];
+  const std::to_chars_result end = std::to_chars(text, text + sizeof text, number);
+  return {text, end.ptr};
+}
+
 std::size_t utf8_length(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   if (text.empty()) return 0;

@@ -4,6 +4,7 @@
 
 #include "checks.hpp"
 #include "conv2d_batch_lanes.hpp"
+#include "conv2d_pixel_lanes.hpp"
 #include "row_batch.hpp"
 
 #include <algorithm>
@@ -22,7 +23,8 @@ Index packed_step(const Context& context, const Conv2dProblem& p) noexcept {
 // at the sides, either the taps become segments of their own, or the rows are copied with their zeros to scratch memory first.
 struct ForwardPlan {
   bool whole_rows;  // one segment for each kernel row; otherwise one for each tap
-  bool copy;        // the rows are copied
+  bool copy;        // the rows are copied, with their padding
+  bool shared;      // all windows lie in the source: their kernel rows are equally far from their first pixels
   Index segments, segment_length;
   Index width;   // pixels from one source row to the next
   Index band;    // copy: output rows that are served by one copy of their input rows
@@ -40,12 +42,14 @@ ForwardPlan forward_plan(const Conv2dProblem& p) noexcept {
   const bool inside = at.pad_left == 0 && (p.ow - 1) * at.stride_w + p.kw <= p.w;
   plan.copy = adjacent && !inside && p.kw > 1 && p.c <= kCopyChannels;
   plan.whole_rows = adjacent && (inside || plan.copy);
+  const Index reach = at.dilation_h * (p.kh - 1) + 1;
+  const bool whole_windows = inside && at.pad_top == 0 && (p.oh - 1) * at.stride_h + reach <= p.h;
+  plan.shared = plan.whole_rows && (whole_windows || plan.copy);
   plan.segments = plan.whole_rows ? p.kh : p.kh * p.kw;
   plan.segment_length = plan.whole_rows ? p.kw * p.c : p.group_in();
   plan.width = p.w;
   if (plan.copy) {
     plan.width += at.pad_left + at.pad_right;
-    const Index reach = at.dilation_h * (p.kh - 1) + 1;
     const Index affordable = (kBandFloats / std::max<Index>(plan.width * p.c, 1) - reach) / at.stride_h + 1;
     plan.band = std::clamp<Index>(affordable, 1, p.oh);
     plan.height = (plan.band - 1) * at.stride_h + reach;
@@ -53,10 +57,14 @@ ForwardPlan forward_plan(const Conv2dProblem& p) noexcept {
   return plan;
 }
 
-// A thread's scratch: the batch's tables, then the band.
+std::size_t table_bytes(const ForwardPlan& plan) noexcept {
+  return rounded_up(static_cast<std::size_t>(plan.segments) * sizeof(Index));
+}
+
+// A thread's scratch: the batch's tables, where the kernel rows stand, then the band.
 std::size_t thread_bytes(const Conv2dProblem& p, const ForwardPlan& plan) noexcept {
   const Index band = plan.copy ? plan.height * plan.width * p.c : 0;
-  return row_batch_bytes(plan.segments) + rounded_up(float_bytes(band));
+  return row_batch_bytes(plan.segments) + table_bytes(plan) + rounded_up(float_bytes(band));
 }
 
 // Zeros to point to: as long as a segment, and as all channels, since groups step through them.
@@ -71,7 +79,14 @@ class Forward {
         plan_(plan),
         x_(x),
         zeros_(zeros),
-        band_(reinterpret_cast<float*>(scratch + row_batch_bytes(plan.segments))) {}
+        rows_(reinterpret_cast<Index*>(scratch + row_batch_bytes(plan.segments))),
+        band_(reinterpret_cast<float*>(scratch + row_batch_bytes(plan.segments) + table_bytes(plan))) {
+    for (Index kh = 0; plan.shared && kh < problem.kh; ++kh) {
+      rows_[kh] = kh * problem.attrs.dilation_h * plan.width * problem.c;
+    }
+  }
+
+  const Index* shared_rows() const noexcept { return plan_.shared ? rows_ : nullptr; }
 
   // Makes the input rows of output rows [oh, oh + count) of an image readable.
   void load(Index n, Index oh, Index count) noexcept {
@@ -79,9 +94,13 @@ class Forward {
     if (!plan_.copy) return;
     const Index first = oh * p_.attrs.stride_h - p_.attrs.pad_top;
     const Index last = first + (count - 1) * p_.attrs.stride_h + p_.attrs.dilation_h * (p_.kh - 1);
-    source_row_ = std::max<Index>(first, 0);
+    source_row_ = first;
     float* to = band_;
-    for (Index ih = source_row_; ih <= std::min(last, p_.h - 1); ++ih) {
+    for (Index ih = first; ih <= last; ++ih) {
+      if (ih < 0 || ih >= p_.h) {
+        to = std::fill_n(to, plan_.width * p_.c, 0.0f);
+        continue;
+      }
       to = std::fill_n(to, p_.attrs.pad_left * p_.c, 0.0f);
       to = std::copy_n(source_ + ih * p_.w * p_.c, p_.w * p_.c, to);
       to = std::fill_n(to, p_.attrs.pad_right * p_.c, 0.0f);
@@ -96,6 +115,13 @@ class Forward {
       const Index at = row + ow * p_.oc;
       const RowBatch::Rows rows = batch.add(p_.ow - ow, y + at, p_.oc, residual == nullptr ? nullptr : residual + at);
       const float** slots = rows.slots;
+      if (plan_.shared) {
+        const Index first_row = oh * p_.attrs.stride_h - p_.attrs.pad_top - source_row_;
+        const float* const first = source_ + (first_row * plan_.width + ow * p_.attrs.stride_w) * p_.c;
+        for (Index i = 0; i < rows.count; ++i) slots[i] = first + i * p_.attrs.stride_w * p_.c;
+        ow += rows.count;
+        continue;
+      }
       for (Index kh = 0; kh < p_.kh; ++kh) {
         const Index ih = oh * p_.attrs.stride_h - p_.attrs.pad_top + kh * p_.attrs.dilation_h;
         const float* const pixels = ih < 0 || ih >= p_.h ? nullptr : source_ + (ih - source_row_) * plan_.width * p_.c;
@@ -128,6 +154,7 @@ class Forward {
   const ForwardPlan& plan_;
   const float* x_;
   const float* zeros_;
+  Index* rows_;
   float* band_;
   const float* source_ = nullptr;  // input row source_row_ of the image
   Index source_row_ = 0;
@@ -187,17 +214,23 @@ Result<Conv2dProblem> conv2d_problem(const Conv2dAttrs& attrs, const Shape& x, c
 }
 
 std::size_t conv2d_packed_bytes(const Context& context, const Conv2dProblem& problem) {
-  if (forward_in_batch_lanes(context, problem)) return float_bytes(problem.kh * problem.kw * problem.c * problem.oc);
+  const bool other_roles = forward_in_pixel_lanes(context, problem) || forward_in_batch_lanes(context, problem);
+  if (other_roles) return float_bytes(problem.kh * problem.kw * problem.c * problem.oc);
   return float_bytes(packed_step(context, problem) * problem.attrs.groups);
 }
 
 ScratchSize conv2d_scratch(const Context& context, const Conv2dProblem& problem) {
+  if (forward_in_pixel_lanes(context, problem)) return {0, forward_pixel_lanes_bytes(problem)};
   const bool lanes = forward_in_batch_lanes(context, problem);
   return {rounded_up(float_bytes(zero_row_floats(problem))) + conv2d_packed_bytes(context, problem),
           lanes ? forward_batch_lanes_bytes(context, problem) : thread_bytes(problem, forward_plan(problem))};
 }
 
 void pack_conv2d(Context& context, const Conv2dProblem& p, const float* w, float* packed) noexcept {
+  if (forward_in_pixel_lanes(context, p)) {
+    std::copy_n(w, p.kh * p.kw * p.c * p.oc, packed);
+    return;
+  }
   if (forward_in_batch_lanes(context, p)) {
     const Index depth = p.kh * p.kw * p.c;
     return context.kernels().transpose(depth, p.oc, w, p.oc, packed, depth);
@@ -211,6 +244,7 @@ void pack_conv2d(Context& context, const Conv2dProblem& p, const float* w, float
 
 void run_conv2d(Context& context, const Conv2dProblem& problem, const float* x, const float* w, const Epilogue& epilogue,
                 float* y) noexcept {
+  if (forward_in_pixel_lanes(context, problem)) return run_forward_pixel_lanes(context, problem, x, w, epilogue, y);
   float* const packed = reinterpret_cast<float*>(context.shared_scratch() + rounded_up(float_bytes(zero_row_floats(problem))));
   pack_conv2d(context, problem, w, packed);
   run_conv2d_packed(context, problem, x, packed, epilogue, y);
@@ -219,6 +253,7 @@ void run_conv2d(Context& context, const Conv2dProblem& problem, const float* x, 
 void run_conv2d_packed(Context& context, const Conv2dProblem& p, const float* x, const float* packed, const Epilogue& epilogue,
                        float* y) noexcept {
   if (p.n == 0 || p.oc == 0) return;
+  if (forward_in_pixel_lanes(context, p)) return run_forward_pixel_lanes(context, p, x, packed, epilogue, y);
   if (forward_in_batch_lanes(context, p)) return run_forward_batch_lanes(context, p, x, packed, epilogue, y);
   const ForwardPlan plan = forward_plan(p);
   float* const zeros = reinterpret_cast<float*>(context.shared_scratch());
@@ -237,8 +272,10 @@ void run_conv2d_packed(Context& context, const Conv2dProblem& p, const float* x,
 
   context.parallel_for(p.n * p.oh, work, [&](Index begin, Index end, int thread) {
     std::byte* const scratch = context.thread_scratch(thread);
-    RowBatch batch(context.kernels(), product, step, epilogue.residual != nullptr, scratch);
     Forward forward(p, plan, x, zeros, scratch);
+    simd::GemmRows rows = product;
+    rows.a_segments = forward.shared_rows();
+    RowBatch batch(context.kernels(), rows, step, epilogue.residual != nullptr, scratch);
     for (Index row = begin; row < end;) {  // row n * OH + oh of the output
       const Index n = row / p.oh, oh = row % p.oh;
       Index count = std::min(p.oh - oh, end - row);

@@ -3,6 +3,7 @@
 #include "checks.hpp"
 #include "conv2d.hpp"
 #include "conv2d_batch_lanes.hpp"
+#include "conv2d_pixel_lanes.hpp"
 #include "conv2d_taps.hpp"
 #include "row_batch.hpp"
 
@@ -95,17 +96,6 @@ bool goes_by_taps(const Conv2dProblem& p) noexcept {
   return p.kh * p.kw > 1 && (p.group_out() >= kManyChannels || p.n * p.h * p.w < kShortRun * runs);
 }
 
-// Outputs [begin, end) of one axis whose tap `tap` lies on the pixels [low, high).
-struct Outputs {
-  Outputs(const Axis& axis, Index tap, Index low, Index high) noexcept {
-    const Index shift = tap * axis.dilation - axis.pad;  // the pixel is output * stride + shift
-    begin = low <= shift ? 0 : (low - shift + axis.stride - 1) / axis.stride;
-    end = high <= shift ? 0 : std::min((high - shift + axis.stride - 1) / axis.stride, axis.outputs);
-    first_pixel = begin * axis.stride + shift;
-  }
-  Index begin, end, first_pixel;
-};
-
 // The gradient of pixel rows [h_begin, h_end) of images [n_begin, n_end), which start as +0, tap by tap. The images are taken a
 // few at a time, about as many pixels as a batch of rows holds, so that dx stays in the caches from tap to tap.
 void multiply_by_taps(const Context& context, const Conv2dProblem& p, const simd::GemmRows& all_taps, const GroupStep& step,
@@ -159,6 +149,11 @@ void multiply_by_runs(const Context& context, const Conv2dProblem& p, const simd
   });
 }
 
+// The paths in other roles read the weights as they are.
+bool packs_nothing(const Context& context, const Conv2dProblem& p) noexcept {
+  return grad_input_in_pixel_lanes(context, p) || grad_input_in_batch_lanes(context, p);
+}
+
 std::size_t transposed_bytes(const Conv2dProblem& p) noexcept {
   return rounded_up(float_bytes(p.kh * p.kw * p.group_in() * p.oc));
 }
@@ -166,17 +161,18 @@ std::size_t transposed_bytes(const Conv2dProblem& p) noexcept {
 }  // namespace
 
 ScratchSize conv2d_grad_input_scratch(const Context& context, const Conv2dProblem& p) {
+  if (grad_input_in_pixel_lanes(context, p)) return {0, grad_input_pixel_lanes_bytes(p)};
   if (grad_input_in_batch_lanes(context, p)) return {0, grad_input_batch_lanes_bytes(context, p)};
   return {transposed_bytes(p) + conv2d_grad_input_packed_bytes(context, p), row_batch_bytes(p.kh * p.kw) + segment_bytes(p)};
 }
 
 std::size_t conv2d_grad_input_packed_bytes(const Context& context, const Conv2dProblem& p) {
-  if (grad_input_in_batch_lanes(context, p)) return transposed_bytes(p);
+  if (packs_nothing(context, p)) return transposed_bytes(p);
   return float_bytes(grad_input_step(context, p) * p.attrs.groups);
 }
 
 void pack_conv2d_grad_input(Context& context, const Conv2dProblem& p, const float* w, float* packed) noexcept {
-  if (grad_input_in_batch_lanes(context, p)) {
+  if (packs_nothing(context, p)) {
     std::copy_n(w, p.kh * p.kw * p.c * p.oc, packed);
   } else {
     pack_transposed(context, p, w, reinterpret_cast<float*>(context.shared_scratch()), packed);
@@ -185,7 +181,7 @@ void pack_conv2d_grad_input(Context& context, const Conv2dProblem& p, const floa
 
 void run_conv2d_grad_input(Context& context, const Conv2dProblem& p, const float* dy, const float* w, float* dx) noexcept {
   if (p.n == 0 || p.c == 0) return;
-  if (grad_input_in_batch_lanes(context, p)) return run_grad_input_batch_lanes(context, p, dy, w, dx);
+  if (packs_nothing(context, p)) return run_conv2d_grad_input_packed(context, p, dy, w, dx);
   float* const packed = reinterpret_cast<float*>(context.shared_scratch() + transposed_bytes(p));
   pack_conv2d_grad_input(context, p, w, packed);
   run_conv2d_grad_input_packed(context, p, dy, packed, dx);
@@ -194,6 +190,7 @@ void run_conv2d_grad_input(Context& context, const Conv2dProblem& p, const float
 void run_conv2d_grad_input_packed(Context& context, const Conv2dProblem& p, const float* dy, const float* packed,
                                   float* dx) noexcept {
   if (p.n == 0 || p.c == 0) return;
+  if (grad_input_in_pixel_lanes(context, p)) return run_grad_input_pixel_lanes(context, p, dy, packed, dx);
   if (grad_input_in_batch_lanes(context, p)) return run_grad_input_batch_lanes(context, p, dy, packed, dx);
   const Conv2dAttrs& a = p.attrs;
   simd::GemmRows product;

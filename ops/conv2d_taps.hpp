@@ -46,6 +46,17 @@ inline TapRun taps_at(const Axis& axis, Index position) noexcept {
   return run;
 }
 
+// Outputs [begin, end) of one axis whose tap `tap` lies on the pixels [low, high).
+struct Outputs {
+  Outputs(const Axis& axis, Index tap, Index low, Index high) noexcept {
+    const Index shift = tap * axis.dilation - axis.pad;  // the pixel is output * stride + shift
+    begin = low <= shift ? 0 : (low - shift + axis.stride - 1) / axis.stride;
+    end = high <= shift ? 0 : std::min((high - shift + axis.stride - 1) / axis.stride, axis.outputs);
+    first_pixel = begin * axis.stride + shift;
+  }
+  Index begin, end, first_pixel;
+};
+
 inline bool has_padding(const Conv2dAttrs& a) noexcept { return (a.pad_top | a.pad_left | a.pad_bottom | a.pad_right) != 0; }
 inline Index padded_height(const Conv2dProblem& p) noexcept { return p.h + p.attrs.pad_top + p.attrs.pad_bottom; }
 inline Index padded_width(const Conv2dProblem& p) noexcept { return p.w + p.attrs.pad_left + p.attrs.pad_right; }

@@ -3,6 +3,7 @@
 #include "dropout.hpp"
 
 #include "../core/random.hpp"
+#include "../core/text.hpp"
 
 #include <algorithm>
 #include <string>
@@ -16,7 +17,7 @@ constexpr Index kBlock = 4;  // numbers that one call of the generator draws
 
 Status check_dropout(const DropoutAttrs& attrs) {
   if (attrs.rate >= 0.0f && attrs.rate < 1.0f && attrs.layer < (1U << 31)) return {};
-  return Error(ErrorCode::invalid_argument, "dropout: rate " + std::to_string(attrs.rate) + " and layer " +
+  return Error(ErrorCode::invalid_argument, "dropout: rate " + decimal(attrs.rate) + " and layer " +
                                                 std::to_string(attrs.layer) +
                                                 "; the rate must be in [0, 1) and the layer under 2^31");
 }

@@ -20,10 +20,11 @@ Status check_float_state() {
   volatile float one = 1.0f, tiny = 0x1p-30f, smallest_normal = 0x1p-126f, half = 0.5f, denormal = 0x1p-130f;
   const volatile float up = one + tiny, down = one - tiny, negative = -one - tiny;
   if (up != 1.0f || down != 1.0f || negative != -1.0f) return refuse("does not round to the nearest");
-  const volatile float result = smallest_normal * half;
-  if (result == 0.0f) return refuse("flushes denormal results to zero");
+  // Operands first: where they are taken for zero, the comparison of a denormal result would say so, too.
   const volatile float scaled = denormal * 0x1p100f;
   if (scaled == 0.0f) return refuse("takes denormal operands for zero");
+  const volatile float result = smallest_normal * half;
+  if (result == 0.0f) return refuse("flushes denormal results to zero");
   return {};
 }
 

@@ -5,6 +5,11 @@
 namespace vitro::ops {
 namespace {
 
+// Enough rows that a packed B streams from the second-level cache a few times only, few enough that the tables stay in the
+// first or second; a multiple of 12, hence of the micro-kernels' 4, 6 and 12 rows, so that only a part's last batch has a
+// ragged edge.
+constexpr Index kPointers = 8192, kMostRows = 240, kFewestRows = 12;
+
 constexpr std::size_t table_bytes(Index pointers) noexcept { return static_cast<std::size_t>(pointers) * sizeof(void*); }
 
 }  // namespace
@@ -16,19 +21,17 @@ float relative_speed(const simd::KernelTable& kernels, Index n) noexcept {
   return lanes == kernels.packed_b_size(1, 1) ? used * kOneVector : used;
 }
 
-// Enough rows that a packed B streams from the second-level cache a few times only, few enough that the tables stay in the
-// first or second; a multiple of 12, hence of the micro-kernels' 4 and 6 rows, so that only a part's last batch has a ragged
-// edge.
 Index RowBatch::capacity(Index segments) noexcept {
-  constexpr Index kPointers = 8192, kMostRows = 240, kFewestRows = 12;
   const Index rows = std::clamp(kPointers / std::max<Index>(segments, 1), kFewestRows, kMostRows);
   return rows - rows % kFewestRows;
 }
 
 std::size_t row_batch_bytes(Index segments, simd::Accumulate accumulate) noexcept {
-  const Index rows = RowBatch::capacity(segments);
+  // Fewer segments may take more memory, because they leave room for more rows: 34 have 240, 49 have 156.
+  const Index pointers =
+      std::max(std::min(kMostRows * (segments + 2), kPointers + 2 * kMostRows), kFewestRows * (segments + 2));
   const bool chains = accumulate == simd::Accumulate::add;
-  return rounded_up(table_bytes(rows * (segments + 2))) + (chains ? float_bytes(rows * simd::kGemmRowsScratch) : 0);
+  return rounded_up(table_bytes(pointers)) + (chains ? float_bytes(kMostRows * simd::kGemmRowsScratch) : 0);
 }
 
 RowBatch::RowBatch(const simd::KernelTable& kernels, const simd::GemmRows& product, const GroupStep& step, bool residual,
@@ -36,6 +39,7 @@ RowBatch::RowBatch(const simd::KernelTable& kernels, const simd::GemmRows& produ
     : kernels_(kernels),
       product_(product),
       step_(step),
+      slots_(product.a_segments == nullptr ? product.segments : 1),
       capacity_(capacity(product.segments)),
       a_(reinterpret_cast<const float**>(memory)),
       c_(reinterpret_cast<float**>(memory + table_bytes(capacity_ * product.segments))),
@@ -57,7 +61,7 @@ void RowBatch::flush() noexcept {
   for (Index group = 0; group < step_.groups; ++group) {
     kernels_.gemm_rows(product_);
     if (group + 1 == step_.groups) break;
-    for (Index i = 0; i < rows_ * product_.segments; ++i) a_[i] += step_.a;
+    for (Index i = 0; i < rows_ * slots_; ++i) a_[i] += step_.a;
     for (Index i = 0; i < rows_; ++i) c_[i] += step_.c;
     if (residual_ != nullptr) {
       for (Index i = 0; i < rows_; ++i) residual_[i] += step_.c;

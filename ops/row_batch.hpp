@@ -41,7 +41,8 @@ class RowBatch {
 
   static Index capacity(Index segments) noexcept;
 
-  // Rows that were added together: pointer s of row i goes to slots[i * segments + s], written by the caller.
+  // Rows that were added together: pointer s of row i goes to slots[i * segments + s], or where the product has a_segments row
+  // i's only one to slots[i], written by the caller.
   struct Rows {
     const float** slots;
     Index count;
@@ -53,7 +54,7 @@ class RowBatch {
     const Index added = std::min(count, capacity_ - rows_);
     for (Index i = 0; i < added; ++i) c_[rows_ + i] = c + i * c_step;
     for (Index i = 0; residual_ != nullptr && i < added; ++i) residual_[rows_ + i] = residual + i * c_step;
-    const Rows rows{a_ + rows_ * product_.segments, added};
+    const Rows rows{a_ + rows_ * slots_, added};
     rows_ += added;
     return rows;
   }
@@ -63,6 +64,7 @@ class RowBatch {
   const simd::KernelTable& kernels_;
   simd::GemmRows product_;
   GroupStep step_;
+  Index slots_;  // of a row
   Index capacity_;
   Index rows_ = 0;
   const float** a_;

@@ -9,6 +9,8 @@
 
 #include "variant.hpp"
 
+#include <cstdint>
+
 namespace vitro::simd {
 
 // What a matrix kernel does with an element of C before and after its chain of fused multiply-adds.
@@ -46,10 +48,13 @@ struct Gemm {
 // or of a row of zeros for padding), B was packed before, and the rows of C may lie anywhere.
 //   k = segments * segment_length;  A(i, s * segment_length + t) = a[i * segments + s][t * a_stride].
 // Segment s multiplies rows b_segments[s] .. b_segments[s] + segment_length of the packed B (b_segments null: row
-// s * segment_length), so that taps can be left out or reordered without packing again.
+// s * segment_length), so that taps can be left out or reordered without packing again. Where all rows of A have their segments
+// at the same distances (windows of an image without padding), one pointer for each is enough: with a_segments it is
+//   A(i, s * segment_length + t) = a[i][a_segments[s] + t * a_stride].
 struct GemmRows {
   Index rows = 0, n = 0;
-  const float* const* a = nullptr;  // [rows][segments]
+  const float* const* a = nullptr;    // [rows][segments], or with a_segments [rows]
+  const Index* a_segments = nullptr;  // [segments], in floats
   Index segments = 0, segment_length = 0, a_stride = 1;
   const float* packed_b = nullptr;  // from pack_b with the same n
   Index packed_k = 0;               // the k that pack_b was given
@@ -66,6 +71,26 @@ struct GemmRows {
 };
 constexpr Index kGemmRowsScratch = 64;
 
+// The same product where the columns are the pixels of planes, one plane for each k and row of C (convolutions with few
+// channels, which would leave most lanes idle as columns): row p of B is n floats at b + b_rows[p], rows may overlap, and
+// neither B nor C is packed or aligned. n is a multiple of kPlaneStep: B and C have that many columns, used or not.
+//   C(i, j) = chain over p of A(i, p) * B(p, j), A(i, p) = a[i * a_row_stride + p * a_column_stride], C(i, j) at
+//   c + i * c_stride + j.
+struct GemmPlanes {
+  Index rows = 0, n = 0, k = 0;
+  const float* a = nullptr;
+  Index a_row_stride = 0, a_column_stride = 0;
+  const float* b = nullptr;
+  const Index* b_rows = nullptr;  // [k], in floats
+  float* c = nullptr;
+  Index c_stride = 0;
+  bool chain = false;                   // chains start from the value in C, not from +0
+  const std::int32_t* taken = nullptr;  // [n] or null: -1 where column j of C takes the result, 0 where it stays as it was
+  const float* row_bias = nullptr;      // [rows] or null: c = c + row_bias[i]
+  bool relu = false;                    // c = c < 0 ? +0 : c
+};
+constexpr Index kPlaneStep = 16;
+
 // The entry points of one variant; KernelTable says what each does.
 #define VITRO_GEMM_ENTRY_POINTS                                                                                     \
   Index gemm_scratch(Index m, Index n, Index k) noexcept;                                                           \
@@ -73,6 +98,7 @@ constexpr Index kGemmRowsScratch = 64;
   Index packed_b_size(Index k, Index n) noexcept;                                                                   \
   void pack_b(Index k, Index n, const float* b, Index b_row_stride, Index b_column_stride, float* packed) noexcept; \
   void gemm_rows(const GemmRows& args) noexcept;                                                                    \
+  void gemm_planes(const GemmPlanes& args) noexcept;                                                                \
   void transpose(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept;     \
   void copy_rows(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept;
 

@@ -8,10 +8,10 @@ namespace {
 
 struct Tuning {
   // Columns first: a 6 x 64 tile reads 4 vectors of B and 6 numbers of A for 24 fma, the least traffic of what 32 registers
-  // hold. Narrow tiles need at least 8 chains (latency 4, 2 fma a cycle). More rows than 8 would use the registers better, but
-  // 9 or 10 row pointers make GCC 12 keep the loop counter in memory: 400 x 16 x 3600 fell from 110 to 53 GFLOP/s.
+  // hold. Narrow tiles need at least 8 chains (latency 4, 2 fma a cycle); one vector wide, 12 ran at the peak of 177 GFLOP/s
+  // and 16 at 157, whose row pointers do not fit into registers any more.
   static constexpr int kVectors = 4;
-  static constexpr int kRows[] = {0, 8, 8, 8, 6};
+  static constexpr int kRows[] = {0, 12, 8, 8, 6};
   // A panel of B takes 288 KB of the second-level cache (1 to 2 MB where there is AVX-512), six rows of A half of the first.
   // 1024 and 2048 cubed gained 2 % over 512, as C is read and written less often; 1152 is 3 * 3 * 128, the depth of a
   // convolution's product.
@@ -55,6 +55,43 @@ struct Tuning {
       out[12 + c] = _mm512_maskz_shuffle_f32x4(Vec::kAll, upper_odd, lower_odd, 0xDD);
     }
   }
+
+  // The same for 8 x 16: in[i] is row i, and out[i] columns i and i + 8, 8 lanes each; or, the other way round, in[i] rows i
+  // and i + 8 of 8 lanes each, and out[i] column i.
+  static void transpose_halves(const Vec::Reg (&in)[8], Vec::Reg (&out)[8]) noexcept {
+    constexpr __mmask8 kAllDoubles = 0xFF;
+    const __m512i even = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13), odd = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+    __m512 pairs[8];
+    __m512d quads[8];
+    for (int i = 0; i < 8; i += 2) {
+      pairs[i] = _mm512_maskz_unpacklo_ps(Vec::kAll, in[i], in[i + 1]);
+      pairs[i + 1] = _mm512_maskz_unpackhi_ps(Vec::kAll, in[i], in[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) {
+      for (int half = 0; half < 2; ++half) {
+        const __m512d low = _mm512_castps_pd(pairs[i + half]), high = _mm512_castps_pd(pairs[i + half + 2]);
+        quads[i + 2 * half] = _mm512_maskz_unpacklo_pd(kAllDoubles, low, high);
+        quads[i + 2 * half + 1] = _mm512_maskz_unpackhi_pd(kAllDoubles, low, high);
+      }
+    }
+    for (int c = 0; c < 4; ++c) {
+      out[c] = _mm512_castpd_ps(_mm512_permutex2var_pd(quads[c], even, quads[4 + c]));
+      out[4 + c] = _mm512_castpd_ps(_mm512_permutex2var_pd(quads[c], odd, quads[4 + c]));
+    }
+  }
+  // The first lanes, up to 8, of two arrays.
+  static Vec::Reg load_halves(Vec::Mask low_mask, const float* low, Vec::Mask high_mask, const float* high) noexcept {
+    const __m256 first = _mm256_maskz_loadu_ps(static_cast<__mmask8>(low_mask), low);
+    const __m256 second = _mm256_maskz_loadu_ps(static_cast<__mmask8>(high_mask), high);
+    return _mm512_maskz_insertf32x8(Vec::kAll, _mm512_castps256_ps512(first), second, 1);
+  }
+  // Whole registers under masks: compilers make one instruction of extracting a half and storing it under a mask, and that one
+  // touches the memory of lanes that the mask leaves out.
+  static void store_halves(Vec::Reg x, Vec::Mask low_mask, float* low, Vec::Mask high_mask, float* high) noexcept {
+    constexpr int kSwapHalves = 0x4E;
+    Vec::store(low_mask, low, x);
+    Vec::store(high_mask, high, _mm512_maskz_shuffle_f32x4(Vec::kAll, x, x, kSwapHalves));
+  }
 };
 
 }  // namespace
@@ -62,6 +99,7 @@ struct Tuning {
 
 #include "gemm_body.inl"
 #include "gemm_copy.inl"
+#include "gemm_planes.inl"
 #include "gemm_rows.inl"
 
 namespace vitro::simd::avx512 {
@@ -73,6 +111,7 @@ void pack_b(Index k, Index n, const float* b, Index b_row_stride, Index b_column
   pack_panels(k, n, b, b_row_stride, b_column_stride, packed);
 }
 void gemm_rows(const GemmRows& args) noexcept { body_gemm_rows(args); }
+void gemm_planes(const GemmPlanes& args) noexcept { body_gemm_planes(args); }
 void transpose(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
   body_transpose(rows, columns, x, x_stride, y, y_stride);
 }

@@ -28,6 +28,7 @@ struct Tuning {
 
 #include "gemm_body.inl"
 #include "gemm_copy.inl"
+#include "gemm_planes.inl"
 #include "gemm_rows.inl"
 
 namespace vitro::simd::VITRO_BLOCKED {
@@ -39,6 +40,7 @@ void pack_b(Index k, Index n, const float* b, Index b_row_stride, Index b_column
   pack_panels(k, n, b, b_row_stride, b_column_stride, packed);
 }
 void gemm_rows(const GemmRows& args) noexcept { body_gemm_rows(args); }
+void gemm_planes(const GemmPlanes& args) noexcept { body_gemm_planes(args); }
 void transpose(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
   body_transpose(rows, columns, x, x_stride, y, y_stride);
 }

@@ -124,26 +124,6 @@ void pack_rows(Index rows, Index depth, const float* a, Index row_stride, Index 
   }
 }
 
-// Tiles of the vectors' width, those of one stripe of x's columns first: y, which is written, is the one to be written in runs.
-void body_transpose(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
-  for (Index j = 0; j < columns; j += Vec::kWidth) {
-    const Index width = smaller(Vec::kWidth, columns - j);
-    const Vec::Mask in_mask = Vec::first(width);
-    for (Index i = 0; i < rows; i += Vec::kWidth) {
-      const Index height = smaller(Vec::kWidth, rows - i);
-      const Vec::Mask out_mask = Vec::first(height);
-      Vec::Reg in[Vec::kWidth], out[Vec::kWidth];
-      VITRO_UNROLL
-      for (int r = 0; r < Vec::kWidth; ++r) in[r] = r < height ? Vec::load(in_mask, x + (i + r) * x_stride + j) : Vec::zero();
-      Tuning::transpose(in, out);
-      VITRO_UNROLL
-      for (int c = 0; c < Vec::kWidth; ++c) {
-        if (c < width) Vec::store(out_mask, y + (j + c) * y_stride + i, out[c]);
-      }
-    }
-  }
-}
-
 // How the loops cut a product, and what they copy before they multiply. Only sizes and strides decide, and nothing here changes
 // a bit of the result.
 struct Cut {
@@ -281,6 +261,7 @@ void multiply_block(const Gemm& args, const Cut& cut, const Block& block, const 
       tile.b_stride = panel.width();
       tile.b_panel = kPanel * block.depth;
       tile.b_last = Vec::first(Vec::kWidth);
+      tile.b_whole = true;
     } else {
       tile.b = args.b + block.k0 * args.b_row_stride + column;
       tile.b_stride = args.b_row_stride;
@@ -317,6 +298,9 @@ void pack_panels(Index k, Index n, const float* b, Index row_stride, Index colum
     }
   }
 }
+
+// In gemm_copy.inl.
+void body_transpose(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept;
 
 // Few columns leave most lanes idle: then C^T = B^T * A^T is computed, panels of A's rows becoming columns, where C need not be
 // read. 36864 x 6 x 25 went from 32 to 50 GFLOP/s (AVX-512).

@@ -29,7 +29,8 @@ const float* panel_after(const GemmRows& args, const RowsBlock& block, Index col
 void multiply_rows_panel(const GemmRows& args, const RowsBlock& block, Index column, const Panel& panel,
                          float* chains) noexcept {
   Tile tile;
-  tile.row_segments = args.segments;
+  tile.row_segments = args.a_segments == nullptr ? args.segments : 1;
+  tile.a_segments = args.a_segments == nullptr ? nullptr : args.a_segments + block.segment;
   tile.segments = block.segments;
   tile.segment_length = block.length;
   tile.a_stride = args.a_stride;
@@ -40,6 +41,7 @@ void multiply_rows_panel(const GemmRows& args, const RowsBlock& block, Index col
   tile.b_panel = kPanel * args.packed_k;
   tile.b_segments = args.b_segments == nullptr ? nullptr : args.b_segments + block.segment;
   tile.b_last = Vec::first(Vec::kWidth);
+  tile.b_whole = true;
   tile.c_last = panel.last;
   tile.column = column;
   tile.add = block.last && args.accumulate == Accumulate::add;
@@ -50,7 +52,9 @@ void multiply_rows_panel(const GemmRows& args, const RowsBlock& block, Index col
   share_prefetch(tile, panel_after(args, block, column, panel, tile.b), panel.width(), tiles.count);
   // A small B stays near between its panels: the first one fetches the rows of A instead.
   const bool fetches_rows = tile.ahead_step == 0 || (column == 0 && args.packed_k * args.n <= kNearB);
-  const Index newest = block.segments - 1;  // the segment in which a convolution's next rows see new pixels
+  // The segment in which a convolution's next rows see new pixels.
+  const Index newest = tile.a_segments == nullptr ? block.segments - 1 : 0;
+  const Index shift = tile.a_segments == nullptr || block.segments == 0 ? 0 : tile.a_segments[block.segments - 1];
   // With chains the rows below begin at the panel, not at column 0.
   float *kept[kMaxRows], *to[kMaxRows];
   const float* residual[kMaxRows];
@@ -58,7 +62,7 @@ void multiply_rows_panel(const GemmRows& args, const RowsBlock& block, Index col
   Index row = 0;
   for (Index t = 0; t < tiles.count; ++t) {
     const Index height = tiles.height + (t < tiles.higher ? 1 : 0);
-    tile.a = args.a + row * args.segments + block.segment;
+    tile.a = args.a_segments == nullptr ? args.a + row * args.segments + block.segment : args.a + row;
     tile.to = args.c + row;
     tile.from = starts ? nullptr : args.c + row;
     tile.row_bias = block.last && args.row_bias != nullptr ? args.row_bias + row : nullptr;
@@ -74,7 +78,7 @@ void multiply_rows_panel(const GemmRows& args, const RowsBlock& block, Index col
       if (tile.residual != nullptr) tile.residual = residual;
     }
     if (fetches_rows && newest >= 0 && row + height < args.rows) {
-      prefetch_next_rows(tile, tile.a[newest], tile.a[height * args.segments + newest]);
+      prefetch_next_rows(tile, tile.a[newest] + shift, tile.a[height * tile.row_segments + newest] + shift);
     }
     kTileFunctions.of[height][panel.vectors](tile);
     if (!fetches_rows) advance_prefetch(tile);

@@ -56,7 +56,7 @@ void gemm_rows(const GemmRows& args) noexcept {
       float& c = args.c[i][j];
       float chain = start(args.accumulate, c);
       for (Index s = 0; s < args.segments; ++s) {
-        const float* a = args.a[i * args.segments + s];
+        const float* a = args.a_segments == nullptr ? args.a[i * args.segments + s] : args.a[i] + args.a_segments[s];
         const Index first_row = args.b_segments == nullptr ? s * args.segment_length : args.b_segments[s];
         for (Index t = 0; t < args.segment_length; ++t) {
           chain = Vec::fma(a[t * args.a_stride], args.packed_b[(first_row + t) * args.n + j], chain);
@@ -64,6 +64,21 @@ void gemm_rows(const GemmRows& args) noexcept {
       }
       c = finish(args.accumulate, c, chain, args.row_bias == nullptr ? nullptr : args.row_bias + i,
                  args.bias == nullptr ? nullptr : args.bias + j, residual == nullptr ? nullptr : residual + j, args.relu);
+    }
+  }
+}
+
+void gemm_planes(const GemmPlanes& args) noexcept {
+  for (Index i = 0; i < args.rows; ++i) {
+    for (Index j = 0; j < args.n; ++j) {
+      if (args.taken != nullptr && args.taken[j] == 0) continue;
+      float& c = args.c[i * args.c_stride + j];
+      float chain = start(args.chain ? Accumulate::chain : Accumulate::overwrite, c);
+      for (Index p = 0; p < args.k; ++p) {
+        chain = Vec::fma(args.a[i * args.a_row_stride + p * args.a_column_stride], args.b[args.b_rows[p] + j], chain);
+      }
+      c = finish(Accumulate::overwrite, c, chain, args.row_bias == nullptr ? nullptr : args.row_bias + i, nullptr, nullptr,
+                 args.relu);
     }
   }
 }

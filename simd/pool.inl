@@ -159,17 +159,20 @@ struct Divisor {
 
 template <bool choose>
 void max_pool_windows(const PoolWindows& w, const float* x, float* y, std::uint8_t* argmax) noexcept {
-  for_each_result(w, [&](const auto pixel, Index from, Index to) {
+  // Outside of `w`, which the compiler would read again after each store.
+  const Index taps = w.taps();
+  const PoolTap* const tap_of = w.tap;
+  for_each_result(w, [=](const auto pixel, Index from, Index to) {
     constexpr int R = decltype(pixel)::kRegisters;
     Vec::Reg best[R];
     Vec::Int at[R];
     for (int r = 0; r < R; ++r) {
-      best[r] = pixel.load(r, x + from + w.tap[0].offset);
-      at[r] = Vec::set1_int(w.tap[0].index);
+      best[r] = pixel.load(r, x + from + tap_of[0].offset);
+      at[r] = Vec::set1_int(tap_of[0].index);
     }
-    for (Index t = 1; t < w.taps(); ++t) {
-      const float* tap = x + from + w.tap[t].offset;
-      const Vec::Int here = Vec::set1_int(w.tap[t].index);
+    for (Index t = 1; t < taps; ++t) {
+      const float* tap = x + from + tap_of[t].offset;
+      const Vec::Int here = Vec::set1_int(tap_of[t].index);
       for (int r = 0; r < R; ++r) {
         // A larger value or a NaN takes over, but nothing takes over from a NaN.
         const Vec::Reg v = pixel.load(r, tap);

@@ -47,7 +47,10 @@ for level in "${levels[@]}"; do
   find "$build/$level" -path '*vitro_simd_*' -name '*.o' -exec size {} + |
     awk '$1 ~ /^[0-9]/ { bytes += $1 } END { printf "     of it %d for the kernels with FMA, AVX2 and AVX-512\n", bytes }'
 
-  mapfile -t bounds < <(python3 tools/stack_bound.py "$build/$level/tools/embedded/infer" 'anonymous}::load\(' 'anonymous}::infer\(')
+  # What a session's run calls through pointers: steps and parts of loops, which are lambdas, and kernels.
+  program=$build/$level/tools/embedded/infer
+  mapfile -t bounds < <(python3 tools/stack_bound.py "$program" 'anonymous}::load\(' &&
+    python3 tools/stack_bound.py --indirect 3 --only 'vitro::simd::|<lambda|::_FUN' "$program" 'anonymous}::infer\(')
   printf '     stack: %s\n' "${bounds[@]}"
   if [[ -n $model ]]; then
     used=$(head -c 784 /dev/zero | "$build/$level/tools/embedded/infer" "$model" --stack | grep '^stack:')

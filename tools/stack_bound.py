@@ -7,6 +7,7 @@ The bound is the sum of the frames along the deepest chain of calls:
 - A call through a pointer (a kernel, a plan step, a variant's alternative) may go to any function of the
   program that nobody calls directly.
   At most --indirect of them are nested, e.g.: record a node, bind it, run its step, one part of a parallel loop, one kernel.
+  With --only, those that match it are the ones that can be called that way below ROOT.
 - Functions that call each other in a circle (the JSON reader's, a JSON value's destructor) count --recursion times: the
   reader's limit of nesting.
 - Functions without a known frame (the C and C++ libraries') count as --library bytes, once, at the end of the chain.
@@ -74,6 +75,7 @@ def main():
     parser.add_argument("program", type=pathlib.Path)
     parser.add_argument("roots", nargs="+")
     parser.add_argument("--indirect", type=int, default=5)
+    parser.add_argument("--only", default="", help="a regular expression of names")
     parser.add_argument("--recursion", type=int, default=64)
     parser.add_argument("--library", type=int, default=2048)
     parser.add_argument("--verbose", action="store_true")
@@ -86,7 +88,7 @@ def main():
         sys.exit(f"no .ci files below {build}: compile with -fcallgraph-info=su")
     group = circles({f: targets - {INDIRECT} for f, targets in calls.items()})
     called = set().union(*calls.values())
-    pointed_at = sorted(set(frames) - called - {"main"})
+    pointed_at = sorted(f for f in set(frames) - called - {"main"} if re.search(args.only, names[f]))
 
     @functools.cache
     def deepest(function, indirect):

@@ -155,6 +155,12 @@ std::vector<Case> cases() {
       {"mul", {{3, 4}, {3, 4}}, [](const auto& v) { return mul(v[0], v[1]); }},
       {"mul broadcast", {{2, 3, 4}, {3, 1}}, [](const auto& v) { return mul(v[0], v[1]); }},
       {"a tensor used three times", {{3, 4}}, [](const auto& v) { return add(mul(v[0], v[0]), v[0]); }, 1e-2, 1e-3},
+      {"dropout",
+       {{3, 5}},
+       [](const auto& v) {
+         static const std::int32_t step = 3;
+         return dropout(v[0], v[0].tape->input(LabelView(&step, Shape())), {.seed_low = 4, .rate = 0.4F});
+       }},
       {"sum_to",
        {{2, 3, 4}},
        [](const auto& v) {

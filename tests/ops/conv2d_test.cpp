@@ -2,6 +2,8 @@
 // Convolution and its gradients: drawn configurations against the definition, in the contract's order and in double.
 #include "../../ops/conv2d.hpp"
 
+#include "../../ops/conv2d_batch_lanes.hpp"
+#include "../../ops/conv2d_pixel_lanes.hpp"
 #include "../support/errors.hpp"
 #include "reference_conv2d.hpp"
 
@@ -94,6 +96,43 @@ TEST_CASE("few channels of many images, which are computed in other roles, have 
   check_problem(problem_of({.pad_top = 2}, {3, 24, 23, 2}, {2, 3, 2, 3}), draw, false, contexts);
 }
 
+TEST_CASE("images with few channels, whose pixels stand in the lanes, have the contract's bits") {
+  const auto contexts = make_contexts();
+  Draw draw(9);
+  const auto forward = [&](const Conv2dProblem& p, bool awkward) {
+    const Context& best = *contexts.back();
+    INFO(describe(p));
+    CHECK(ops::forward_in_pixel_lanes(best, p));
+    check_problem(p, draw, awkward, contexts);
+  };
+  const auto gradient = [&](const Conv2dProblem& p, bool awkward) {
+    const Context& best = *contexts.back();
+    INFO(describe(p));
+    CHECK(ops::grad_input_in_pixel_lanes(best, p));
+    check_problem(p, draw, awkward, contexts);
+  };
+  const Conv2dAttrs same{.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+  // LeNet-5's; one output row; outputs that end within a vector and with it; several images.
+  for (const Index n : {1, 3}) forward(problem_of({}, {n, 28, 28, 1}, {5, 5, 1, 6}), n == 3);
+  for (const Index n : {1, 2}) gradient(problem_of({}, {n, 12, 12, 6}, {5, 5, 6, 16}), n == 2);
+  gradient(problem_of({}, {1, 28, 28, 1}, {5, 5, 1, 6}), false);
+  for (Index width = 16; width <= 34; width += 3) {
+    forward(problem_of({}, {1, 6, width, 3}, {3, 2, 3, 5}), width == 19);
+    gradient(problem_of(same, {1, 7, width, 3}, {3, 3, 3, 8}), width == 25);
+  }
+  forward(problem_of({}, {2, 3, 40, 2}, {3, 3, 2, 7}), true);
+  // Bands of rows, the last one shorter; padding that is a whole row of windows; every second row; taps that lie apart.
+  forward(problem_of(same, {1, 50, 65, 3}, {3, 3, 3, 4}), true);
+  gradient(problem_of(same, {1, 50, 65, 3}, {3, 3, 3, 8}), true);
+  gradient(problem_of({.pad_top = 5, .pad_left = 4, .pad_right = 2}, {1, 9, 40, 1}, {4, 5, 1, 6}), true);
+  forward(problem_of({.pad_top = 5, .pad_left = 4, .pad_right = 2}, {1, 9, 40, 1}, {4, 5, 1, 6}), true);
+  gradient(problem_of({.dilation_h = 3, .dilation_w = 4, .pad_left = 1, .pad_bottom = 2}, {2, 20, 45, 2}, {3, 3, 2, 8}), false);
+  forward(problem_of({.dilation_h = 3, .dilation_w = 4, .pad_left = 1, .pad_bottom = 2}, {2, 20, 45, 2}, {3, 3, 2, 8}), false);
+  // One pixel column short of what every row needs.
+  check_problem(problem_of({.stride_h = 2, .pad_bottom = 1}, {1, 31, 40, 1}, {5, 5, 1, 3}), draw, true, contexts);
+  check_problem(problem_of({.stride_h = 3, .dilation_h = 2, .pad_top = 2}, {2, 33, 37, 2}, {4, 3, 2, 8}), draw, true, contexts);
+}
+
 TEST_CASE("gradients of images that go tap by tap have the contract's bits") {
   const auto contexts = make_contexts();
   Draw draw(7);
@@ -119,6 +158,13 @@ TEST_CASE("gradients of filters over many channels, read from a copy by channels
                            {2, 11, 9, 128}, {3, 3, 64, 34}),
                 draw, false, contexts);
   check_problem(problem_of({.pad_top = 3, .pad_left = 4}, {1, 1, 2, 128}, {2, 3, 128, 18}), draw, false, contexts);
+}
+
+TEST_CASE("gradients of images under 35 to 48 taps, of which fewer reach an edge, keep to their scratch") {
+  const auto contexts = make_contexts();
+  Draw draw(10);
+  const Conv2dAttrs same{.pad_top = 3, .pad_left = 3, .pad_bottom = 3, .pad_right = 3, .groups = 2};
+  check_problem(problem_of(same, {1, 38, 40, 4}, {7, 7, 2, 4}), draw, false, contexts);
 }
 
 TEST_CASE("a convolution and its gradients are as near to the exact values as their chains allow") {

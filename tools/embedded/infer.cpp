@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An inference-only program for a small device: a model from its two files, one image from standard input, its scores. Built
 // without exceptions, RTTI, threads and zlib by the preset `embedded`; --stack also prints how much stack each part has used.
-#include "../../autograd/tape.hpp"
 #include "../../models/model_folder.hpp"
-#include "../../ops/context.hpp"
+#include "../../models/session.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -70,10 +69,15 @@ class StackMark {
   return std::move(model).value();
 }
 
-// The network's scores for one image, as elements of the tape's memory.
-[[gnu::noinline]] ConstTensorView infer(const Model& model, Tape& tape, ConstTensorView image) {
-  const std::vector<Var> weights = model.place_constants(tape);
-  return tape.value(model.forward(tape.input(image), weights));
+// All memory of the inference is taken here.
+std::unique_ptr<Session> make_session(const Model& model) {
+  Result<std::unique_ptr<Session>> session = Session::try_make(model);
+  if (!session) give_up(session.error());
+  return std::move(session).value();
+}
+
+[[gnu::noinline]] void infer(Session& session, const Tensor& image, Tensor& scores) noexcept {
+  session.run(image.data(), scores.data());
 }
 
 }  // namespace
@@ -94,10 +98,8 @@ int main(int argc, char** argv) {
   const Model model = load(argv[1]);
   const std::size_t load_stack = stack.used();
 
-  const Shape& one = model.input_shape();
-  std::vector<Index> dims{1};
-  dims.insert(dims.end(), one.dims().begin(), one.dims().end());
-  Tensor image{Shape(dims)};
+  const std::unique_ptr<Session> session = make_session(model);
+  Tensor image(session->compiled().input_shape()), scores(session->compiled().output_shape());
   const std::vector<std::byte> pixels = read_all(stdin);
   if (static_cast<Index>(pixels.size()) != image.elements()) {
     std::fprintf(stderr, "infer: the image has %zu bytes, the model takes %td\n", pixels.size(), image.elements());
@@ -105,10 +107,8 @@ int main(int argc, char** argv) {
   }
   for (std::size_t i = 0; i < pixels.size(); ++i) image.span()[i] = static_cast<float>(pixels[i]) / 255.0f;
 
-  Context context;
-  Tape tape(context);
   stack.paint();
-  const ConstTensorView scores = infer(model, tape, image);
+  infer(*session, image, scores);
   const std::size_t infer_stack = stack.used();
 
   for (Index i = 0; i < scores.elements(); ++i) std::printf("%td %.9g\n", i, static_cast<double>(scores.data()[i]));

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which nodes become one step, which must not, and the ReLU gradient that moves past a pool's.
+#include "../../autograd/cpu_backend.hpp"
+#include "../../autograd/graph.hpp"
+#include "../ops/support.hpp"
+
+#include <vitro/autograd/functions.hpp>
+#include <vitro/autograd/replay.hpp>
+
+using namespace vitro;
+using namespace vitro_test;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+// The steps that the nodes of a tape are cut into, such as "linear+relu".
+Names steps_of(Graph graph) {
+  Context context;
+  CpuBackend backend(context);
+  REQUIRE(check_graph(graph).ok());
+  REQUIRE(remove_dead_nodes(graph).ok());
+  move_relu_grads(graph);
+  cut_into_steps(graph, backend, true);
+  Names names;
+  for (std::size_t i = 0; i < graph.ends.size(); ++i) {
+    std::string step;
+    for (const Node& node : graph.step(i)) step += (step.empty() ? "" : "+") + std::string(name(node));
+    names.push_back(step);
+  }
+  return names;
+}
+
+// A tape with a product y[2, 4] on it, and operands for what may follow.
+struct Product {
+  Context context;
+  Tape tape{context, TapeMode::record};
+  Tensor weights{{3, 4}}, bias_memory{{4}}, state_memory{{4}}, state2_memory{{4}};
+  Var x = tape.placeholder({2, 3});
+  Var w = tape.parameter(weights), b = tape.parameter(bias_memory);
+  Var residual = tape.placeholder({2, 4}), hyper = tape.placeholder({3});
+  Var y = linear(x, w);
+
+  Names steps(const std::vector<Var>& outputs) const {
+    Graph graph{tape.nodes(), tape.tensors(), {}, {}};
+    for (const Var output : outputs) graph.outputs.push_back(output.id);
+    return steps_of(graph);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("A product takes along bias, residual and ReLU, in this order and each at most once") {
+  const auto check = [](const Names& expected, Var (*follow)(Product&)) {
+    Product p;
+    CHECK(p.steps({follow(p)}) == expected);
+  };
+  check({"linear+add_bias+add+relu"}, [](Product& p) { return relu(add(add_bias(p.y, p.b), p.residual)); });
+  check({"linear+add+relu"}, [](Product& p) { return relu(add(p.residual, p.y)); });
+  check({"linear+relu"}, [](Product& p) { return relu(linear(p.x, p.w, p.b)); });
+  check({"linear+add", "add_bias"}, [](Product& p) { return add_bias(add(p.y, p.residual), p.b); });
+  check({"linear+relu", "add_bias"}, [](Product& p) { return add_bias(relu(p.y), p.b); });
+  check({"linear+relu", "relu"}, [](Product& p) { return relu(relu(p.y)); });
+  check({"linear+relu", "add"}, [](Product& p) { return add(relu(p.y), p.residual); });
+  check({"linear", "add_bias"}, [](Product& p) { return add_bias(linear(p.x, p.w, p.b), p.b); });
+  check({"linear+add", "add"}, [](Product& p) { return add(add(p.y, p.residual), p.residual); });
+  check({"linear", "mul"}, [](Product& p) { return mul(p.y, p.residual); });
+  check({"linear", "softmax"}, [](Product& p) { return softmax(p.y); });
+}
+
+TEST_CASE("A convolution takes along what a linear layer does") {
+  Product p;
+  Tensor filters({2, 2, 3, 5}), offsets({5});
+  const Var image = p.tape.placeholder({1, 4, 4, 3}), residual = p.tape.placeholder({1, 3, 3, 5});
+  const Var y = conv2d(image, p.tape.parameter(filters), p.tape.parameter(offsets));
+  CHECK(p.steps({relu(add(residual, y))}) == Names{"conv2d+add+relu"});
+}
+
+TEST_CASE("A result that somebody else needs is not kept inside of a step") {
+  Product twice;
+  const Var h = relu(twice.y);
+  CHECK(twice.steps({add(h, twice.y)}) == Names{"linear", "relu+add"});
+  Product output;
+  CHECK(output.steps({relu(output.y), output.y}) == Names{"linear", "relu"});
+  Product reshaped;
+  CHECK(reshaped.steps({relu(reshape(reshaped.y, {8}))}) == Names{"linear", "reshape", "relu"});
+}
+
+TEST_CASE("A sum with itself and a sum that broadcasts stand by themselves") {
+  Product itself;
+  CHECK(itself.steps({add(itself.y, itself.y)}) == Names{"linear", "add"});
+  Product row;
+  CHECK(row.steps({add(row.y, row.b)}) == Names{"linear", "add"});
+  Product grown;
+  CHECK(grown.steps({add(grown.y, grown.tape.placeholder({5, 2, 4}))}) == Names{"linear", "add"});
+  Product ranked;
+  CHECK(ranked.steps({add(ranked.y, ranked.tape.placeholder({1, 2, 4}))}) == Names{"linear", "add"});
+  Product chain;
+  const Var r = relu(chain.residual);
+  CHECK(chain.steps({mul(r, r)}) == Names{"relu", "mul"});
+  Product broadcast;
+  CHECK(broadcast.steps({relu(add(relu(broadcast.residual), broadcast.b))}) == Names{"relu", "add", "relu"});
+}
+
+TEST_CASE("A step stands where its last node stood, behind what that one reads") {
+  Product p;
+  const Var other = softmax(p.residual);
+  CHECK(p.steps({relu(add(p.y, other))}) == Names{"softmax", "linear+add+relu"});
+}
+
+TEST_CASE("Elementwise nodes form chains of up to six") {
+  Product p;
+  const Var h = relu(p.residual), k = p.tape.placeholder({2, 4});
+  CHECK(p.steps({relu(mul(k, add(h, k)))}) == Names{"relu+add+mul+relu"});
+  Product longer;
+  Var y = longer.residual;
+  for (int i = 0; i < 8; ++i) y = relu(y);
+  CHECK(longer.steps({y}) == Names{"relu+relu+relu+relu+relu+relu", "relu+relu"});
+}
+
+TEST_CASE("A ReLU's gradient continues a chain through its gradient only, not through its mask") {
+  Product p;
+  const TensorId a = p.tape.make({2, 4}), masked = p.tape.make({2, 4}), mask = p.tape.make({2, 4});
+  p.tape.emit(Relu{p.residual.id, a});
+  p.tape.emit(ReluGrad{p.residual.id, a, masked});
+  CHECK(p.steps({{&p.tape, masked}}) == Names{"relu+relu_grad"});
+  p.tape.emit(ReluGrad{masked, p.residual.id, mask});
+  CHECK(p.steps({{&p.tape, mask}}) == Names{"relu+relu_grad", "relu_grad"});
+}
+
+TEST_CASE("Neighbouring updates with the same numbers are one step of up to six") {
+  Context context;
+  Tape tape(context, TapeMode::record);
+  std::vector<Tensor> memory;
+  for (int i = 0; i < 16; ++i) memory.push_back(Tensor({4}));
+  const Var gradient = tape.placeholder({4}), hyper = tape.placeholder({3}), other = tape.placeholder({3});
+  const auto steps = [&] { return steps_of({tape.nodes(), tape.tensors(), {}, {}}); };
+  const auto update = [&](std::size_t i, Var numbers) {
+    sgd_update(tape.parameter(memory[2 * i]), tape.state(memory[2 * i + 1]), gradient, numbers);
+  };
+  for (std::size_t i = 0; i < 7; ++i) update(i, hyper);
+  CHECK(steps() == Names{"sgd_update+sgd_update+sgd_update+sgd_update+sgd_update+sgd_update", "sgd_update"});
+  update(7, other);
+  CHECK(steps().size() == 3);
+  tape.clear();
+  const Var g = tape.placeholder({4}), h = tape.placeholder({3}), ok = tape.placeholder(Shape(), DType::i32);
+  sgd_update(tape.parameter(memory[0]), tape.state(memory[1]), g, h, ok);
+  sgd_update(tape.parameter(memory[2]), tape.state(memory[3]), g, h);
+  CHECK(steps() == Names{"sgd_update", "sgd_update"});
+}
+
+TEST_CASE("Updates of which one reads what the other writes are two steps") {
+  for (const bool first_reads : {false, true}) {
+    Context context;
+    Tape tape(context, TapeMode::record);
+    Tensor memory[] = {Tensor({4}), Tensor({4}), Tensor({4}), Tensor({4})};
+    const Var p = tape.parameter(memory[0]), q = tape.parameter(memory[1]);
+    const Var g = tape.placeholder({4}), hyper = tape.placeholder({3});
+    sgd_update(p, tape.state(memory[2]), first_reads ? q : g, hyper);
+    sgd_update(q, tape.state(memory[3]), first_reads ? g : reshape(p, {4}), hyper);
+    const Names steps = steps_of({tape.nodes(), tape.tensors(), {}, {}});
+    CHECK(std::count(steps.begin(), steps.end(), "sgd_update") == 2);
+  }
+}
+
+TEST_CASE("What reads a parameter does not move behind its update") {
+  for (const bool reshaped : {false, true}) {
+    Product p;
+    const Var old = relu(reshaped ? reshape(p.b, {4, 1}) : p.b);
+    const Var g = p.tape.placeholder({4}), other = p.tape.placeholder(old.shape());
+    sgd_update(p.b, p.tape.state(p.state_memory), g, p.hyper);
+    const Var sum = add(old, other);
+    const Names steps = p.steps({sum});
+    CHECK(std::find(steps.begin(), steps.end(), "relu") != steps.end());
+    CHECK(std::find(steps.begin(), steps.end(), "add") != steps.end());
+  }
+  Product before;
+  const Var sum = add(relu(before.b), before.tape.placeholder({4}));
+  sgd_update(before.b, before.tape.state(before.state_memory), before.tape.placeholder({4}), before.hyper);
+  CHECK(before.steps({sum}) == Names{"relu+add", "sgd_update"});
+}
+
+TEST_CASE("The gradient of a ReLU in front of a max-pool works on the pool's side, where that is the same") {
+  const ops::Pool2dAttrs attrs{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
+  const auto order = [&](bool second_reader, bool ask) {
+    Context context;
+    Tape tape(context, TapeMode::record);
+    const Var x = tape.placeholder({1, 4, 4, 2}, DType::f32, true);
+    const Var h = relu(x), y = max_pool2d(h, attrs);
+    Var loss = sum_to(mul(y, y), Shape());
+    if (second_reader) loss = add(loss, sum_to(mul(h, h), Shape()));
+    tape.backward(loss);
+    Graph graph{tape.nodes(), tape.tensors(), {tape.gradient(x).id}, {}};
+    if (ask) graph.outputs.push_back(tape.gradient(h).id);
+    const Names steps = steps_of(graph);
+    const auto place = [&](const char* node) {
+      return std::find_if(steps.begin(), steps.end(), [&](const std::string& s) { return s.find(node) != s.npos; });
+    };
+    REQUIRE(place("relu_grad") != steps.end());
+    return place("relu_grad") < place("max_pool2d_grad");
+  };
+  CHECK(order(false, false));
+  CHECK_FALSE(order(true, false));  // another gradient is added in between
+  CHECK_FALSE(order(false, true));  // the gradient in between is asked for
+}
+
+TEST_CASE("It does not where the pool's input is a parameter, which may have been updated since") {
+  Context context;
+  Tape tape(context, TapeMode::record);
+  Tensor memory({1, 2, 2, 1});
+  const Var p = tape.parameter(memory);
+  const ops::Pool2dAttrs attrs{.kernel_h = 2, .kernel_w = 2};
+  const TensorId y = tape.make({1, 1, 1, 1}), argmax = tape.make({1, 1, 1, 1}, DType::u8), dp = tape.make({1, 2, 2, 1});
+  const TensorId masked = tape.make({1, 2, 2, 1});
+  tape.emit(MaxPool2d{p.id, y, argmax, attrs});
+  tape.emit(MaxPool2dGrad{y, argmax, dp, attrs});
+  tape.emit(ReluGrad{p.id, dp, masked});
+  CHECK(steps_of({tape.nodes(), tape.tensors(), {masked}, {}}) == Names{"max_pool2d", "max_pool2d_grad", "relu_grad"});
+}
+
+TEST_CASE("Moved or not, the gradients of ReLU and pool have the same bits: ties, -0, NaN, infinities, overlapping windows") {
+  Draw draw(77);
+  for (const auto& context : make_contexts()) {
+    INFO(name_of(*context));
+    for (int round = 0; round < 40; ++round) {
+      const ops::Pool2dAttrs attrs{.kernel_h = static_cast<std::uint16_t>(draw.range(1, 3)),
+                                   .kernel_w = static_cast<std::uint16_t>(draw.range(1, 3)),
+                                   .stride_h = static_cast<std::uint16_t>(draw.range(1, 2)),
+                                   .stride_w = static_cast<std::uint16_t>(draw.range(1, 2))};
+      Tensor x = draw.tensor({2, draw.range(3, 7), draw.range(3, 7), draw.range(1, 20)}, true);
+      for (float& value : x.span()) {
+        if (draw.one_in(2)) value = static_cast<float>(draw.range(-1, 1)) * (draw.one_in(2) ? 1.0F : -1.0F);
+      }
+      std::vector<Tensor> results;
+      for (const bool fuse : {false, true}) {
+        Tape tape(*context, TapeMode::record);
+        const Var input = tape.input(x.view(), true), y = max_pool2d(relu(input), attrs);
+        Tensor weights = Draw(static_cast<std::uint64_t>(round)).tensor(y.shape(), true);
+        tape.backward(sum_to(mul(y, tape.input(weights.view())), Shape()));
+        const Var dx = tape.gradient(input);
+        Replay replay(Plan::capture(tape, std::vector<Var>{dx}, {.fuse = fuse}), *context);
+        replay.run();
+        results.push_back(contiguous(replay.try_value(dx).value()));
+      }
+      require_same_bits(results[1], results[0]);
+    }
+  }
+}
