@@ -77,6 +77,10 @@ TEST_CASE("a linear layer and its gradients have the contract's bits on every in
   // Few rows, whose weights are not packed, and one more; several blocks of columns.
   for (const Index rows : {1, 2, 8, 9}) check_layer(rows, 23, 600, draw, true, contexts);
   check_layer(1, 1100, 257, draw, false, contexts);
+  // Many rows and few columns, which change roles on wide vectors; threads get fewer rows than that.
+  for (const Index rows : {127, 128, 129, 300}) {
+    for (const Index out : {1, 5, 6, 7}) check_layer(rows, 25, out, draw, rows == 129, contexts);
+  }
 }
 
 TEST_CASE("a linear layer and its gradients are as near to the exact values as their chains allow") {
@@ -134,14 +138,26 @@ TEST_CASE("weights that were packed before give the bits of weights packed on th
   Draw draw(13);
   const Tensor x = draw.tensor({7, 30}), w = draw.tensor({30, 19});
   const ops::LinearProblem problem = ops::linear_problem({}, x.shape(), w.shape()).value();
+  // Many rows and few columns, with w transposed in memory.
+  const Tensor many = draw.tensor({200, 30}), few = draw.tensor({6, 30});
+  ops::LinearProblem tall = ops::linear_problem({}, many.shape(), {30, 6}).value();
+  tall.w_row_stride = 1, tall.w_column_stride = 30;
+  const auto packed_weights = [](Context& context, const ops::LinearProblem& p, const Tensor& weights) {
+    AlignedArray<std::byte> packed = allocate_array<std::byte>(static_cast<Index>(ops::linear_packed_bytes(context, p)));
+    ops::pack_linear(context, p, weights.data(), reinterpret_cast<float*>(packed.get()));
+    return packed;
+  };
   for (const auto& context : make_contexts()) {
     Tensor want({7, 19}), got({7, 19});
     ops::linear(*context, {}, x, w, want);
-    const auto packed = allocate_array<std::byte>(static_cast<Index>(ops::linear_packed_bytes(*context, problem)));
-    float* const weights = reinterpret_cast<float*>(packed.get());
-    ops::pack_linear(*context, problem, w.data(), weights);
-    ops::run_linear_packed(*context, problem, x.data(), weights, {}, got.data());
+    const auto packed = packed_weights(*context, problem, w);
+    ops::run_linear_packed(*context, problem, x.data(), reinterpret_cast<float*>(packed.get()), {}, got.data());
     require_same_bits(got, want);
+    Tensor want_tall({200, 6}), got_tall({200, 6});
+    ops::linear(*context, {}, many, few.view().permute({1, 0}), want_tall);
+    const auto packed_few = packed_weights(*context, tall, few);
+    ops::run_linear_packed(*context, tall, many.data(), reinterpret_cast<float*>(packed_few.get()), {}, got_tall.data());
+    require_same_bits(got_tall, want_tall);
   }
 }
 
