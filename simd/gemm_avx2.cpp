@@ -65,8 +65,6 @@ void gemm_planes(const GemmPlanes& args) noexcept { body_gemm_planes(args); }
 void transpose(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
   body_transpose(rows, columns, x, x_stride, y, y_stride);
 }
-void copy_rows(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
-  body_copy_rows(rows, columns, x, x_stride, y, y_stride);
-}
+void copy_runs(const RunCopy& args) noexcept { body_copy_runs(args); }
 
 }  // namespace vitro::simd::avx2
