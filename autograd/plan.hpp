@@ -80,8 +80,8 @@ class Plan {
   std::size_t output_bytes() const noexcept;  // of all outputs, each rounded up to 64
   std::size_t steps() const noexcept { return steps_.size(); }
 
-  // For people: the steps as a table - operations, floating-point operations, and a row for each tensor with its shape, size and
-  // place - and what the memory comes to. The same as a graph in Graphviz's language.
+  // For people: the steps as a table - operations, floating-point operations, and a row for each tensor with its shape, size
+  // and place - and what the memory comes to. The same as a graph in Graphviz's language.
   std::string describe() const;
   std::string graphviz() const;
   // "%7 f32[64, 10]". Requires a tensor of a step.
