@@ -48,7 +48,7 @@ bool all_tables_agree(Draw& draw, const Case& size) {
     a_segments.push_back((a_stride < 0 ? distance : 0) + draw.below(segments * distance + 1));
   }
   const auto element_of_a = [&](Index i, Index s, Index t) {
-    if (!shared) return row_of(a, i * segments + s)(0, t);
+    if (!shared) return row_of(a, i * size.segments + s)(0, t);  // not the binding: Clang 14 cannot capture those
     return row_of(a, i)(0, a_segments[static_cast<std::size_t>(s)] + t * a_stride);
   };
   const Rows c = scattered_rows(draw, rows, n, 1, awkward);
