@@ -79,10 +79,11 @@ void check_none(const CallCounts& counts, bool locks_too) {
 
 TEST_CASE("The counters count") {
   const CallCounts counts = counted([] {
-    const std::unique_ptr<int> volatile a(new int(3));
+    void* volatile const a = ::operator new(32);  // called by name: a new expression may be left out
     const AlignedArray<float> b = allocate_array<float>(100);
     std::mutex mutex;
     const std::lock_guard lock(mutex);
+    ::operator delete(a);
   });
   CHECK(counts.allocations >= 2);
   CHECK(counts.frees >= 2);
