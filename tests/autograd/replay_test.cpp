@@ -133,6 +133,18 @@ TEST_CASE("Outputs that share their elements with something else lie there") {
   CHECK_THAT(replay.try_set(flat, fixed.view()).error().message(), ContainsSubstring("cannot be set by itself"));
 }
 
+TEST_CASE("A constant that is asked for lies as it was given, also where a product multiplies by it") {
+  Context context;
+  Tape tape(context, TapeMode::record);
+  const Tensor x = counting({2, 40}), weights = counting({40, 33});
+  const Var w = tape.constant(weights.view()), y = linear(tape.input(x.view()), w);
+  for (const std::vector<Var>& outputs : {std::vector<Var>{y, w}, std::vector<Var>{w, y}}) {
+    Replay replay(Plan::capture(tape, outputs), context);
+    replay.run();
+    CHECK(elements(replay.try_value(w).value()) == elements(weights.view()));
+  }
+}
+
 TEST_CASE("A plan needs neither its tape, nor its context, nor the constants' memory") {
   std::shared_ptr<const Plan> plan;
   Var y;
