@@ -24,11 +24,15 @@ StepResults record_train_step(Tape& tape, Model& model, std::span<Parameter> vel
         results.squared_norm.tape == nullptr ? sum_squares(gradient) : sum_squares(gradient, results.squared_norm);
     results.ok = all_finite(gradient, results.squared_norm, results.ok);
   }
-  const Var factor = inputs.max_norm.tape == nullptr ? Var{} : clip_factor(results.squared_norm, inputs.max_norm);
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
+  if (inputs.max_norm.tape != nullptr) {
+    const Var factor = clip_factor(results.squared_norm, inputs.max_norm);
+    for (Var& gradient : gradients) {
+      if (gradient.id != kNoTensor) gradient = mul(gradient, factor);
+    }
+  }
+  for (std::size_t i = 0; i < gradients.size(); ++i) {  // side by side, so that they can become one step
     if (gradients[i].id == kNoTensor) continue;
-    const Var gradient = factor.tape == nullptr ? gradients[i] : mul(gradients[i], factor);
-    sgd_update(results.parameters[i], tape.state(velocity[i].value), gradient, inputs.hyper, results.ok);
+    sgd_update(results.parameters[i], tape.state(velocity[i].value), gradients[i], inputs.hyper, results.ok);
   }
   return results;
 }

@@ -2,12 +2,9 @@
 // The options, their checks and their help text, on CLI11.
 #include "train_options.hpp"
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <charconv>
-#include <cstdio>
+#include "options.hpp"
+
 #include <map>
-#include <string_view>
 
 namespace vitro::tools {
 namespace {
@@ -30,32 +27,7 @@ constexpr const char* kFooter =
     "NaNs);\n"
     "130 interrupted by Ctrl-C or SIGTERM (a second one ends the program at once).";
 
-// Digits only: the library's own conversion also takes octal, hexadecimal and signs, and turns what is too large into the
-// largest number.
-CLI::Validator whole(std::uint64_t low, std::uint64_t high) {
-  const auto check = [low, high](const std::string& text) {
-    std::uint64_t value = 0;
-    const auto [end, reason] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool decimal = end == text.data() + text.size() && reason == std::errc() && (text == "0" || !text.starts_with('0'));
-    if (decimal && value >= low && value <= high) return std::string();
-    return "must be a whole number from " + std::to_string(low) + " to " + std::to_string(high) + ", not \"" +
-           text.substr(0, 40) + (text.size() > 40 ? "...\"" : "\"");
-  };
-  return CLI::Validator(check, "");
-}
-
-CLI::Validator named() {
-  return CLI::Validator([](const std::string& text) { return std::string(text.empty() ? "must not be empty" : ""); }, "");
-}
-
-// CLI11 takes the next argument for the value that is missing after "--save=". Null if there is none such.
-const char* option_without_value(int argc, char** argv) {
-  const auto is_one = [](std::string_view argument) { return argument.starts_with("--") && argument.ends_with('='); };
-  char** const found = std::find_if(argv + 1, argv + argc, is_one);
-  return found == argv + argc ? nullptr : *found;
-}
-
-void add_options(CLI::App& app, TrainCommand& c, std::string& isa, std::string& input, bool& eager) {
+void add_options(CLI::App& app, TrainCommand& c, std::string& input, bool& eager) {
   app.add_option("--data", c.data, "Folder with the images and labels")->type_name("DIR")->check(named());
   app.add_option("--epochs", c.epochs, "Passes over the training images (20)")->type_name("N")->check(whole(1, 1000000));
   app.add_option("--batch", c.batch, "Images in a step (64)")->type_name("N")->check(whole(1, 65536));
@@ -69,9 +41,7 @@ void add_options(CLI::App& app, TrainCommand& c, std::string& isa, std::string& 
   app.add_option("--threads", c.threads, "Threads to compute with, this one included (1)")
       ->type_name("N")
       ->check(whole(1, 256));
-  app.add_option("--isa", isa, "Kernels to use: auto, scalar, blocked, avx2, avx512 (auto)")
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"auto", "scalar", "blocked", "avx2", "avx512"}));
+  add_isa_option(app, c.isa);
   app.add_option("--input", input, "When batches are gathered: plain, buffered, or prefetch by a thread of its own (buffered)")
       ->type_name("NAME")
       ->check(CLI::IsMember({"plain", "buffered", "prefetch"}));
@@ -97,30 +67,17 @@ void add_options(CLI::App& app, TrainCommand& c, std::string& isa, std::string& 
 
 Parsed parse_command_line(int argc, char** argv) {
   Parsed parsed;
-  if (const char* option = option_without_value(argc, argv)) {
-    std::fprintf(stderr, "%s must not be empty\nRun with --help for more information.\n", option);
-    parsed.exit_code = kUsage;
-    return parsed;
-  }
   CLI::App app(kDescription, "lenet_train");
   app.footer(kFooter);
   app.set_version_flag("--version", std::string("lenet_train ") + VITRO_VERSION);
   app.get_formatter()->column_width(28);
-  std::string isa = "auto", input = "buffered";
+  std::string input = "buffered";
   bool eager = false;
-  add_options(app, parsed.command, isa, input, eager);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    parsed.exit_code = app.exit(error) == 0 ? kSuccess : kUsage;
-    return parsed;
-  }
-  const std::map<std::string, Isa> isas = {
-      {"scalar", Isa::scalar}, {"blocked", Isa::blocked}, {"avx2", Isa::avx2}, {"avx512", Isa::avx512}};
-  if (const auto found = isas.find(isa); found != isas.end()) parsed.command.isa = found->second;
+  add_options(app, parsed.command, input, eager);
+  parsed.exit_code = parse_or_end(app, argc, argv, kUsage);
   const std::map<std::string, InputPolicy> policies = {
       {"plain", InputPolicy::plain}, {"buffered", InputPolicy::buffered}, {"prefetch", InputPolicy::prefetch}};
-  parsed.command.execution.input = policies.at(input);
+  if (const auto found = policies.find(input); found != policies.end()) parsed.command.execution.input = found->second;
   parsed.command.execution.captured = !eager;
   return parsed;
 }
