@@ -77,6 +77,9 @@ TEST_CASE("a linear layer and its gradients have the contract's bits on every in
   // Few rows, whose weights are not packed, and one more; several blocks of columns.
   for (const Index rows : {1, 2, 8, 9}) check_layer(rows, 23, 600, draw, true, contexts);
   check_layer(1, 1100, 257, draw, false, contexts);
+  // Few rows, whose gradients go by blocks: several of them, the last ones shorter.
+  check_layer(3, 200, 1030, draw, true, contexts);
+  for (const Index in : {63, 64, 65, 95, 96, 97}) check_layer(2, in, 20, draw, false, contexts);
   // Many rows and few columns, which change roles on wide vectors; threads get fewer rows than that.
   for (const Index rows : {127, 128, 129, 300}) {
     for (const Index out : {1, 5, 6, 7}) check_layer(rows, 25, out, draw, rows == 129, contexts);
