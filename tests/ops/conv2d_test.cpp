@@ -301,13 +301,15 @@ TEST_CASE("padding multiplies by zero in the forward pass and in the filters' gr
 }
 
 TEST_CASE("a filter gradient that underflows is +0, as it is a sum that begins with +0") {
-  const Conv2dProblem p = problem_of({}, {1, 1, 1, 1}, {1, 1, 1, 20});
-  for (const auto& context : make_contexts()) {
-    Tensor x(x_shape(p)), dy(y_shape(p)), dw(w_shape(p));
-    x.data()[0] = -1e-30f;
-    for (float& value : dy.span()) value = 1e-30f;  // the chain, fma(x, dy, +0), rounds to -0
-    ops::conv2d_grad_weight(*context, p.attrs, x, dy, dw);
-    for (const float value : dw.span()) REQUIRE(!std::signbit(value));
+  // The usual way, and with chunks in the lanes.
+  for (const Conv2dProblem& p : {problem_of({}, {1, 1, 1, 1}, {1, 1, 1, 20}), problem_of({}, {17, 17, 17, 1}, {1, 1, 1, 2})}) {
+    for (const auto& context : make_contexts()) {
+      Tensor x(x_shape(p)), dy(y_shape(p)), dw(w_shape(p));
+      for (float& value : x.span()) value = -1e-30f;
+      for (float& value : dy.span()) value = 1e-30f;  // the chain, fma(x, dy, +0), rounds to -0
+      ops::conv2d_grad_weight(*context, p.attrs, x, dy, dw);
+      for (const float value : dw.span()) REQUIRE(!std::signbit(value));
+    }
   }
 }
 

@@ -164,6 +164,18 @@ TEST_CASE("weights that were packed before give the bits of weights packed on th
   }
 }
 
+TEST_CASE("a weight gradient that underflows is +0, as it is a sum that begins with +0") {
+  for (const auto& context : make_contexts()) {
+    for (const Index rows : {1, 20, 600}) {  // by blocks, packed, in two chunks
+      Tensor x({rows, 3}), dy({rows, 20}), dw({3, 20});
+      for (float& value : x.span()) value = -1e-30f;
+      for (float& value : dy.span()) value = 1e-30f;  // the chain, fma(x, dy, +0), rounds to -0
+      ops::linear_grad_weight(*context, {}, x, dy, dw);
+      for (const float value : dw.span()) REQUIRE(std::bit_cast<std::uint32_t>(value) == 0);
+    }
+  }
+}
+
 TEST_CASE("linear layers of nothing are legal") {
   Context context;
   Tensor bias({2}), y({3, 2}), dw({4, 2});
