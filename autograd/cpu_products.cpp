@@ -65,7 +65,9 @@ bool ends_product(const Node& head, std::span<const Node> rest, const TensorTabl
 BoundStep bind_product(const Linear& n, std::span<const Node> rest, const Binder& b) {
   const Ending end = *ending_of(n.bias, n.y, rest, b.tensors());
   const ops::LinearProblem problem = ops::linear_problem({}, b.shape(n.x), b.shape(n.w)).value();
-  const ScratchSize scratch = ops::linear_scratch(b.context(), problem);
+  const bool packed = b.info(n.w).packed;
+  const ScratchSize scratch =
+      packed ? ops::linear_packed_scratch(b.context(), problem) : ops::linear_scratch(b.context(), problem);
   constexpr auto run = [](const auto& c, const Execution& e) noexcept {
     ops::run_linear(*e.context, c.problem.problem, c.at(0, e), c.at(1, e), epilogue_of(c, e), c.at(4, e));
   };
@@ -73,14 +75,16 @@ BoundStep bind_product(const Linear& n, std::span<const Node> rest, const Binder
     ops::run_linear_packed(*e.context, c.problem.problem, c.at(0, e), c.at(1, e), epilogue_of(c, e), c.at(4, e));
   };
   const Product<ops::LinearProblem> product{problem, end.relu};
-  return b.info(n.w).packed ? b.step(run_packed, product, scratch, n.x, n.w, end.bias, end.residual, end.y)
-                            : b.step(run, product, scratch, n.x, n.w, end.bias, end.residual, end.y);
+  return packed ? b.step(run_packed, product, scratch, n.x, n.w, end.bias, end.residual, end.y)
+                : b.step(run, product, scratch, n.x, n.w, end.bias, end.residual, end.y);
 }
 
 BoundStep bind_product(const Conv2d& n, std::span<const Node> rest, const Binder& b) {
   const Ending end = *ending_of(n.bias, n.y, rest, b.tensors());
   const ops::Conv2dProblem problem = ops::conv2d_problem(n.attrs, b.shape(n.x), b.shape(n.w)).value();
-  const ScratchSize scratch = ops::conv2d_scratch(b.context(), problem);
+  const bool packed = b.info(n.w).packed;
+  const ScratchSize scratch =
+      packed ? ops::conv2d_packed_scratch(b.context(), problem) : ops::conv2d_scratch(b.context(), problem);
   constexpr auto run = [](const auto& c, const Execution& e) noexcept {
     ops::run_conv2d(*e.context, c.problem.problem, c.at(0, e), c.at(1, e), epilogue_of(c, e), c.at(4, e));
   };
@@ -88,8 +92,8 @@ BoundStep bind_product(const Conv2d& n, std::span<const Node> rest, const Binder
     ops::run_conv2d_packed(*e.context, c.problem.problem, c.at(0, e), c.at(1, e), epilogue_of(c, e), c.at(4, e));
   };
   const Product<ops::Conv2dProblem> product{problem, end.relu};
-  return b.info(n.w).packed ? b.step(run_packed, product, scratch, n.x, n.w, end.bias, end.residual, end.y)
-                            : b.step(run, product, scratch, n.x, n.w, end.bias, end.residual, end.y);
+  return packed ? b.step(run_packed, product, scratch, n.x, n.w, end.bias, end.residual, end.y)
+                : b.step(run, product, scratch, n.x, n.w, end.bias, end.residual, end.y);
 }
 
 std::optional<Packing> pack_product(const Node& node, const Binder& b) {

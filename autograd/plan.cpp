@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 namespace vitro {
 
@@ -23,6 +24,7 @@ class Capture {
     if (Status status = check_graph(*graph_); !status) return std::move(status).error();
     if (Status status = remove_dead_nodes(*graph_); !status) return std::move(status).error();
     if (Status status = check_inputs(); !status) return std::move(status).error();
+    if (Status status = check_memory(); !status) return std::move(status).error();
     if (options_.fuse) move_relu_grads(*graph_);
     cut_into_steps(*graph_, backend_, options_.fuse);
     storage_ = plan_storage(*graph_, options_.reuse_memory);
@@ -50,6 +52,41 @@ class Capture {
                            "are: give a dense view");
         }
       }
+    }
+    return {};
+  }
+
+  // What is written must not lie under another name as well: steps are ordered by the names that they read and write.
+  Status check_memory() const {
+    struct Extent {
+      const std::byte *begin, *end;
+      TensorId id;
+      bool written;
+    };
+    std::vector<bool> named(graph_->tensors.size(), false), written(graph_->tensors.size(), false);
+    for (const Node& node : graph_->nodes) {
+      for (TensorId id : inputs_of(node)) named[index_of(id)] = true;
+      for (TensorId id : outputs_of(node)) named[index_of(id)] = written[index_of(id)] = true;
+    }
+    std::vector<Extent> extents;
+    for (std::size_t i = 0; i < named.size(); ++i) {
+      const TensorInfo& info = graph_->tensors[TensorId(i)];
+      const std::byte* const begin = named[i] && info.role != Role::computed ? tape_.memory_of(TensorId(i)) : nullptr;
+      const std::size_t bytes = static_cast<std::size_t>(info.shape.elements()) * size_of(info.type);
+      if (begin != nullptr && bytes > 0) extents.push_back({begin, begin + bytes, TensorId(i), written[i]});
+    }
+    std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) { return std::less<>()(a.begin, b.begin); });
+    // Of those that begin before: the one that reaches furthest, and the one among those that are written.
+    const Extent *any = nullptr, *changing = nullptr;
+    for (const Extent& e : extents) {
+      const Extent* const other = e.written ? any : changing;
+      if (other != nullptr && std::less<>()(e.begin, other->end)) {
+        return Error(ErrorCode::invalid_argument,
+                     "capture: " + describe(e.id, graph_->tensors) + " and " + describe(other->id, graph_->tensors) +
+                         " lie in the same memory, and an update writes there; in a plan it must have one name");
+      }
+      if (any == nullptr || std::less<>()(any->end, e.end)) any = &e;
+      if (e.written && (changing == nullptr || std::less<>()(changing->end, e.end))) changing = &e;
     }
     return {};
   }

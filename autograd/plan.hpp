@@ -43,8 +43,8 @@ class Plan {
 
   // Compiles what `tape` (of either mode) holds, for its backend. `outputs` are read after a run; nodes that neither they nor
   // an update of a parameter depend on are left out. Constants are copied, or packed as the backend likes them. The time is
-  // near linear in the nodes. Errors: what check_graph() finds, naming the node; an input that the tape had to copy; and those
-  // of the backend.
+  // near linear in the nodes. Errors: what check_graph() finds, naming the node; an input that the tape had to copy;
+  // memory that is updated and lies in another tensor of the tape as well; and those of the backend.
   static Result<std::shared_ptr<const Plan>> try_capture(const Tape& tape, std::span<const Var> outputs,
                                                          const CaptureOptions& options = {});
 #if defined(__cpp_exceptions)
@@ -80,10 +80,12 @@ class Plan {
   std::size_t output_bytes() const noexcept;  // of all outputs, each rounded up to 64
   std::size_t steps() const noexcept { return steps_.size(); }
 
-  // For people: the steps as a table - operations, tensors with shapes, places and bytes, floating-point operations - and what
-  // the memory comes to. The same as a graph in Graphviz's language.
+  // For people: the steps as a table - operations, floating-point operations, and a row for each tensor with its shape, size
+  // and place - and what the memory comes to. The same as a graph in Graphviz's language.
   std::string describe() const;
   std::string graphviz() const;
+  // "%7 f32[64, 10]". Requires a tensor of a step.
+  std::string tensor_text(TensorId x) const;
   // The arena's map: one line for each tensor with the steps it is needed for and its bytes.
   struct ArenaBlock {
     TensorId tensor;  // one of those that lie there

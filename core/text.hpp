@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal: text from outside (paths, names, bytes of a file) made fit for an error message, numbers in words, and UTF-8 checked.
+// Internal: text from outside (paths, names, bytes of a file) made fit for an error message, numbers in words, and UTF-8
+// checked.
 #pragma once
 
 #include <cstddef>

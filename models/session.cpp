@@ -4,6 +4,8 @@
 
 #include "../ops/float_state.hpp"
 
+#include <functional>
+
 namespace vitro {
 namespace {
 
@@ -78,15 +80,22 @@ Result<std::unique_ptr<Session>> Session::try_make(const Model& model, const Opt
   return try_make(std::move(compiled).value());
 }
 
-Status Session::try_run(ConstTensorView input, TensorView output) noexcept {
-  const auto check = [](const char* what, const Layout& layout, const Shape& shape) -> Status {
-    if (layout.shape == shape && layout.is_contiguous()) return {};
-    return Error(ErrorCode::shape_mismatch, std::string("session: the ") + what + " must be dense, of shape " +
-                                                to_string(shape) + "; got shape " + to_string(layout.shape) +
-                                                (layout.is_contiguous() ? "" : " with strides of its own"));
+Status Session::try_run(ConstTensorView input, TensorView output) {
+  const auto check = [](const char* what, ConstTensorView view, const Shape& shape) -> Status {
+    if (view.shape() != shape || !view.is_contiguous()) {
+      return Error(ErrorCode::shape_mismatch, std::string("session: the ") + what + " must be dense, of shape " +
+                                                  to_string(shape) + "; got shape " + to_string(view.shape()) +
+                                                  (view.is_contiguous() ? "" : " with strides of its own"));
+    }
+    if (view.data() != nullptr || shape.elements() == 0) return {};
+    return Error(ErrorCode::invalid_argument, std::string("session: the ") + what + " is a view without memory (null)");
   };
-  if (Status status = check("input", input.layout(), compiled_->input_shape()); !status) return status;
-  if (Status status = check("output", output.layout(), compiled_->output_shape()); !status) return status;
+  if (Status status = check("input", input, compiled_->input_shape()); !status) return status;
+  if (Status status = check("output", output, compiled_->output_shape()); !status) return status;
+  const std::less<const float*> before;
+  if (before(input.data(), output.data() + output.elements()) && before(output.data(), input.data() + input.elements())) {
+    return Error(ErrorCode::invalid_argument, "session: the output must not lie in the input's memory");
+  }
   run(input.data(), output.data());
   return {};
 }

@@ -60,15 +60,15 @@ class Session {
 
   const CompiledModel& compiled() const noexcept { return *compiled_; }
 
-  // Reads compiled().input_shape() floats, writes compiled().output_shape() floats; both dense. The same bits as the model on a
-  // tape.
+  // Reads compiled().input_shape() floats, writes compiled().output_shape() floats; both dense, not overlapping. The same bits
+  // as the model on a tape.
   void run(const float* input, float* output) noexcept {
     replay_.set(*compiled_->input_port_, input);
     replay_.set(*compiled_->output_port_, output);
     replay_.run();
   }
-  // The same for views; errors: another shape, strides of its own.
-  Status try_run(ConstTensorView input, TensorView output) noexcept;
+  // The same for views; errors: another shape, strides of its own, no memory, memory that overlaps.
+  Status try_run(ConstTensorView input, TensorView output);
 
  private:
   Session(std::shared_ptr<const CompiledModel> compiled, std::unique_ptr<Context> context, Replay replay)

@@ -219,11 +219,17 @@ std::size_t conv2d_packed_bytes(const Context& context, const Conv2dProblem& pro
   return float_bytes(packed_step(context, problem) * problem.attrs.groups);
 }
 
-ScratchSize conv2d_scratch(const Context& context, const Conv2dProblem& problem) {
+ScratchSize conv2d_packed_scratch(const Context& context, const Conv2dProblem& problem) {
   if (forward_in_pixel_lanes(context, problem)) return {0, forward_pixel_lanes_bytes(problem)};
   const bool lanes = forward_in_batch_lanes(context, problem);
-  return {rounded_up(float_bytes(zero_row_floats(problem))) + conv2d_packed_bytes(context, problem),
+  return {rounded_up(float_bytes(zero_row_floats(problem))),
           lanes ? forward_batch_lanes_bytes(context, problem) : thread_bytes(problem, forward_plan(problem))};
+}
+
+ScratchSize conv2d_scratch(const Context& context, const Conv2dProblem& problem) {
+  ScratchSize size = conv2d_packed_scratch(context, problem);
+  if (!forward_in_pixel_lanes(context, problem)) size.shared_bytes += conv2d_packed_bytes(context, problem);
+  return size;
 }
 
 void pack_conv2d(Context& context, const Conv2dProblem& p, const float* w, float* packed) noexcept {

@@ -45,7 +45,9 @@ void run_conv2d(Context& context, const Conv2dProblem& problem, const float* x, 
                 float* y) noexcept;
 
 // The same with weights packed before: memory of this size, 64-byte aligned, filled by pack_conv2d with this context's kernels.
+// Needs less scratch.
 std::size_t conv2d_packed_bytes(const Context& context, const Conv2dProblem& problem);
+ScratchSize conv2d_packed_scratch(const Context& context, const Conv2dProblem& problem);
 void pack_conv2d(Context& context, const Conv2dProblem& problem, const float* w, float* packed) noexcept;
 void run_conv2d_packed(Context& context, const Conv2dProblem& problem, const float* x, const float* packed,
                        const Epilogue& epilogue, float* y) noexcept;

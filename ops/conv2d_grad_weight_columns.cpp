@@ -23,8 +23,11 @@ struct Columns {
 
   std::size_t matrix_bytes(const Conv2dProblem& p) const noexcept { return rounded_up(float_bytes(band * p.ow * row)); }
   std::size_t source_bytes() const noexcept { return rounded_up(float_bytes(source)); }
+  std::size_t offset_bytes(const Conv2dProblem& p) const noexcept {
+    return rounded_up(static_cast<std::size_t>(p.kh * p.kw) * sizeof(Index));
+  }
   std::size_t thread_bytes(const Conv2dProblem& p) const noexcept {
-    return matrix_bytes(p) + source_bytes() + float_bytes(gemm);
+    return matrix_bytes(p) + source_bytes() + offset_bytes(p) + float_bytes(gemm);
   }
 
   static constexpr Index kPassFloats = 1 << 18;
@@ -36,22 +39,20 @@ struct Columns {
   Index source, gemm;                            // floats
 };
 
-// The taps of the pixels in rows [oh, oh + count) of a (padded) image: [count * OW, row]. One copy for each row of pixels and
-// run of taps that lie next to each other in the image.
-void copy_columns(const simd::KernelTable& kernels, const Conv2dProblem& p, const Columns& columns, const float* image,
-                  Index oh, Index count, float* matrix) noexcept {
+// Where the runs of taps that lie next to each other in the (padded) image begin, and how the pixels of its rows are copied.
+simd::RunCopy column_copy(const Conv2dProblem& p, const Columns& columns, Index* offsets) noexcept {
   const Conv2dAttrs& at = p.attrs;
   const Index width = padded_width(p);
   const bool adjacent = at.dilation_w == 1 || p.kw == 1;
-  const Index runs = adjacent ? 1 : p.kw, run = adjacent ? p.kw * p.c : p.c;
-  for (Index i = 0; i < count; ++i, matrix += p.ow * columns.row) {
-    for (Index kh = 0; kh < p.kh; ++kh) {
-      for (Index r = 0; r < runs; ++r) {
-        const Index pixel = ((oh + i) * at.stride_h + kh * at.dilation_h) * width + r * at.dilation_w;
-        kernels.copy_rows(p.ow, run, image + pixel * p.c, at.stride_w * p.c, matrix + (kh * runs + r) * run, columns.row);
-      }
-    }
-  }
+  const Index runs = adjacent ? 1 : p.kw;  // of a kernel row
+  for (Index r = 0; r < p.kh * runs; ++r) offsets[r] = (r / runs * at.dilation_h * width + r % runs * at.dilation_w) * p.c;
+  simd::RunCopy copy;
+  copy.block = p.ow;
+  copy.runs = p.kh * runs, copy.run = adjacent ? p.kw * p.c : p.c;
+  copy.offsets = offsets;
+  copy.x_stride = at.stride_w * p.c, copy.x_block_stride = at.stride_h * width * p.c;
+  copy.y_stride = columns.row;
+  return copy;
 }
 
 }  // namespace
@@ -80,7 +81,10 @@ void run_grad_weight_columns(Context& context, const Conv2dProblem& p, const flo
       float* const matrix = reinterpret_cast<float*>(scratch);
       float* const padded = reinterpret_cast<float*>(scratch + columns.matrix_bytes(p));
       simd::Gemm product;
-      product.scratch = reinterpret_cast<float*>(scratch + columns.matrix_bytes(p) + columns.source_bytes());
+      std::byte* const behind = scratch + columns.matrix_bytes(p) + columns.source_bytes();
+      simd::RunCopy copy = column_copy(p, columns, reinterpret_cast<Index*>(behind));
+      copy.y = matrix;
+      product.scratch = reinterpret_cast<float*>(behind + columns.offset_bytes(p));
       product.m = p.oc, product.n = columns.taps;
       product.a_row_stride = 1, product.a_column_stride = p.oc;
       product.b = matrix, product.b_row_stride = columns.row, product.b_column_stride = 1;
@@ -97,7 +101,9 @@ void run_grad_weight_columns(Context& context, const Conv2dProblem& p, const flo
           }
           for (Index oh = 0; oh < p.oh; oh += columns.band) {
             const Index count = std::min(columns.band, p.oh - oh);
-            copy_columns(context.kernels(), p, columns, source, oh, count, matrix);
+            copy.rows = count * p.ow;
+            copy.x = source + oh * copy.x_block_stride;
+            context.kernels().copy_runs(copy);
             product.k = count * p.ow;
             product.a = dy + (n * pixels + oh * p.ow) * p.oc;
             context.kernels().gemm(product);

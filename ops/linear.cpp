@@ -201,6 +201,10 @@ ScratchSize linear_scratch(const Context& context, const LinearProblem& problem)
   return {linear_packed_bytes(context, problem), row_batch_bytes(1)};
 }
 
+ScratchSize linear_packed_scratch(const Context& context, const LinearProblem& problem) {
+  return puts_rows_in_lanes(context, problem) ? linear_scratch(context, problem) : ScratchSize{0, row_batch_bytes(1)};
+}
+
 void pack_linear(Context& context, const LinearProblem& problem, const float* w, float* packed) noexcept {
   if (puts_rows_in_lanes(context, problem)) {
     for (Index i = 0; i < problem.in * problem.out; ++i) {

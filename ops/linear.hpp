@@ -30,7 +30,9 @@ void run_linear(Context& context, const LinearProblem& problem, const float* x, 
                 float* y) noexcept;
 
 // The same with weights packed before: memory of this size, 64-byte aligned, filled by pack_linear with this context's kernels.
+// Needs less scratch.
 std::size_t linear_packed_bytes(const Context& context, const LinearProblem& problem);
+ScratchSize linear_packed_scratch(const Context& context, const LinearProblem& problem);
 void pack_linear(Context& context, const LinearProblem& problem, const float* w, float* packed) noexcept;
 void run_linear_packed(Context& context, const LinearProblem& problem, const float* x, const float* packed,
                        const Epilogue& epilogue, float* y) noexcept;

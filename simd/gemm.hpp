@@ -109,6 +109,19 @@ struct GemmLanes {
 };
 constexpr Index kGemmLanes = 16;
 
+// Rows of y, each put together from runs of x (the taps under a convolution's window):
+//   y[i * y_stride + r * run + t] = x[i / block * x_block_stride + i % block * x_stride + offsets[r] + t]
+// for i < rows, r < runs, t < run. Requires that rows is a multiple of block and offsets[r] >= r * run.
+struct RunCopy {
+  Index rows = 0, block = 1;
+  Index runs = 0, run = 0;
+  const Index* offsets = nullptr;  // [runs]
+  const float* x = nullptr;
+  Index x_stride = 0, x_block_stride = 0;
+  float* y = nullptr;
+  Index y_stride = 0;
+};
+
 // The entry points of one variant; KernelTable says what each does.
 #define VITRO_GEMM_ENTRY_POINTS                                                                                     \
   Index gemm_scratch(Index m, Index n, Index k) noexcept;                                                           \
@@ -119,7 +132,7 @@ constexpr Index kGemmLanes = 16;
   void gemm_planes(const GemmPlanes& args) noexcept;                                                                \
   void gemm_lanes(const GemmLanes& args) noexcept;                                                                  \
   void transpose(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept;     \
-  void copy_rows(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept;
+  void copy_runs(const RunCopy& args) noexcept;
 
 namespace scalar {
 VITRO_GEMM_ENTRY_POINTS

@@ -119,8 +119,6 @@ void gemm_lanes(const GemmLanes& args) noexcept { body_gemm_lanes(args); }
 void transpose(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
   body_transpose(rows, columns, x, x_stride, y, y_stride);
 }
-void copy_rows(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
-  body_copy_rows(rows, columns, x, x_stride, y, y_stride);
-}
+void copy_runs(const RunCopy& args) noexcept { body_copy_runs(args); }
 
 }  // namespace vitro::simd::avx512

@@ -6,30 +6,89 @@
 namespace vitro::simd {
 namespace {
 
+// Rows of `columns` elements, one run of each row of y.
 template <int vectors>
-void copy_narrow_rows(Index rows, Vec::Mask last, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
-  for (Index i = 0; i < rows; ++i) {
-    Vec::Reg row[vectors];
-    load_row(row, last, x + i * x_stride);
-    store_row(row, last, y + i * y_stride);
+void copy_narrow_rows(const RunCopy& args, Vec::Mask last, const float* x, float* y) noexcept {
+  for (Index i = 0; i < args.rows; i += args.block, x += args.x_block_stride) {
+    for (Index j = 0; j < args.block; ++j, y += args.y_stride) {
+      Vec::Reg row[vectors];
+      load_row(row, last, x + j * args.x_stride);
+      store_row(row, last, y);
+    }
   }
 }
 
-void body_copy_rows(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
+void copy_long_runs(const RunCopy& args) noexcept {
   constexpr int kVectors = 4;
-  for (Index column = 0; column < columns; column += kVectors * Vec::kWidth) {
-    const Index width = smaller(columns - column, kVectors * Vec::kWidth);
-    const Index vectors = (width + Vec::kWidth - 1) / Vec::kWidth;
-    const Vec::Mask last = Vec::first(width - (vectors - 1) * Vec::kWidth);
-    const float* const from = x + column;
-    float* const to = y + column;
-    switch (vectors) {
-      case 1: copy_narrow_rows<1>(rows, last, from, x_stride, to, y_stride); break;
-      case 2: copy_narrow_rows<2>(rows, last, from, x_stride, to, y_stride); break;
-      case 3: copy_narrow_rows<3>(rows, last, from, x_stride, to, y_stride); break;
-      default: copy_narrow_rows<4>(rows, last, from, x_stride, to, y_stride); break;
+  for (Index r = 0; r < args.runs; ++r) {
+    for (Index column = 0; column < args.run; column += kVectors * Vec::kWidth) {
+      const Index width = smaller(args.run - column, kVectors * Vec::kWidth);
+      const Index vectors = (width + Vec::kWidth - 1) / Vec::kWidth;
+      const Vec::Mask last = Vec::first(width - (vectors - 1) * Vec::kWidth);
+      const float* const from = args.x + args.offsets[r] + column;
+      float* const to = args.y + r * args.run + column;
+      switch (vectors) {
+        case 1: copy_narrow_rows<1>(args, last, from, to); break;
+        case 2: copy_narrow_rows<2>(args, last, from, to); break;
+        case 3: copy_narrow_rows<3>(args, last, from, to); break;
+        default: copy_narrow_rows<4>(args, last, from, to); break;
+      }
     }
   }
+}
+
+// Lanes of one vector of a row: lane i of the mask is element start + i of x's row.
+struct RunPiece {
+  Vec::Mask mask;
+  Index start;
+};
+
+// One vector of each row: `pieces` (at least one) loads, which leave each other's lanes alone, and one store.
+template <int pieces>
+void copy_run_vector(const RunCopy& args, const RunPiece (&piece)[Vec::kWidth], Vec::Mask stored, float* y) noexcept {
+  const float* block = args.x;
+  for (Index i = 0; i < args.rows; i += args.block, block += args.x_block_stride) {
+    const float* x = block;
+    for (Index j = 0; j < args.block; ++j, x += args.x_stride, y += args.y_stride) {
+      Vec::Reg row = Vec::load(piece[0].mask, x + piece[0].start);
+      VITRO_UNROLL
+      for (int k = 1; k < pieces; ++k) row = Vec::fill(row, piece[k].mask, x + piece[k].start);
+      Vec::store(stored, y, row);
+    }
+  }
+}
+
+// One store for each vector of y instead of one for each run: the gradient of LeNet-5's first filters, with runs of 5 floats,
+// went from 448 to 354 us (64 images, AVX-512).
+void copy_short_runs(const RunCopy& args) noexcept {
+  const Index columns = args.runs * args.run;
+  for (Index column = 0; column < columns; column += Vec::kWidth) {
+    const Index end = smaller(column + Vec::kWidth, columns);
+    RunPiece piece[Vec::kWidth];
+    int pieces = 0;
+    for (Index at = column; at < end;) {
+      const Index run = at / args.run, next = smaller((run + 1) * args.run, end);
+      // Not negative: a run lies no nearer to x than to the beginning of y's row.
+      piece[pieces++] = {Vec::mask_and(Vec::first(next - column), Vec::mask_not(Vec::first(at - column))),
+                         args.offsets[run] - run * args.run + column};
+      at = next;
+    }
+    const Vec::Mask stored = Vec::first(end - column);
+    switch (pieces) {
+      case 1: copy_run_vector<1>(args, piece, stored, args.y + column); break;
+      case 2: copy_run_vector<2>(args, piece, stored, args.y + column); break;
+      case 3: copy_run_vector<3>(args, piece, stored, args.y + column); break;
+      case 4: copy_run_vector<4>(args, piece, stored, args.y + column); break;
+      default:
+        for (; pieces < Vec::kWidth; ++pieces) piece[pieces] = {Vec::first(0), 0};
+        copy_run_vector<Vec::kWidth>(args, piece, stored, args.y + column);
+    }
+  }
+}
+
+void body_copy_runs(const RunCopy& args) noexcept {
+  if (args.run < Vec::kWidth) return copy_short_runs(args);
+  copy_long_runs(args);
 }
 
 // Tiles of the vectors' width, those of one stripe of x's columns first: y, which is written, is the one to be written in runs.

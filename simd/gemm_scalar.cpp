@@ -105,9 +105,12 @@ void transpose(Index rows, Index columns, const float* x, Index x_stride, float*
   }
 }
 
-void copy_rows(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
-  for (Index i = 0; i < rows; ++i) {
-    for (Index j = 0; j < columns; ++j) y[i * y_stride + j] = x[i * x_stride + j];
+void copy_runs(const RunCopy& args) noexcept {
+  for (Index i = 0; i < args.rows; ++i) {
+    const float* const x = args.x + i / args.block * args.x_block_stride + i % args.block * args.x_stride;
+    for (Index r = 0; r < args.runs; ++r) {
+      for (Index t = 0; t < args.run; ++t) args.y[i * args.y_stride + r * args.run + t] = x[args.offsets[r] + t];
+    }
   }
 }
 

@@ -37,9 +37,9 @@ struct KernelTable {
   void (*gemm_lanes)(const GemmLanes& args);
   // y[j * y_stride + i] = x[i * x_stride + j] for i < rows, j < columns.
   void (*transpose)(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride);
-  // y[i * y_stride + j] = x[i * x_stride + j] for i < rows, j < columns: for short rows, on which memcpy spends most of its
-  // time finding out how short they are.
-  void (*copy_rows)(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride);
+  // Rows put together from runs, gemm.hpp: for short ones, on which memcpy spends most of its time finding out how short they
+  // are.
+  void (*copy_runs)(const RunCopy& args);
 
   // --- Elementwise, over n elements (elementwise.inl) ---
   void (*add)(Index n, const float* a, const float* b, float* y);          // y = a + b

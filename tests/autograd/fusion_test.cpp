@@ -156,8 +156,9 @@ TEST_CASE("Updates of which one reads what the other writes are two steps") {
     Tensor memory[] = {Tensor({4}), Tensor({4}), Tensor({4}), Tensor({4})};
     const Var p = tape.parameter(memory[0]), q = tape.parameter(memory[1]);
     const Var g = tape.placeholder({4}), hyper = tape.placeholder({3});
+    const Var shown = reshape(p, {4});
     sgd_update(p, tape.state(memory[2]), first_reads ? q : g, hyper);
-    sgd_update(q, tape.state(memory[3]), first_reads ? g : reshape(p, {4}), hyper);
+    sgd_update(q, tape.state(memory[3]), first_reads ? g : shown, hyper);
     const Names steps = steps_of({tape.nodes(), tape.tensors(), {}, {}});
     CHECK(std::count(steps.begin(), steps.end(), "sgd_update") == 2);
   }
@@ -174,6 +175,12 @@ TEST_CASE("What reads a parameter does not move behind its update") {
     CHECK(std::find(steps.begin(), steps.end(), "relu") != steps.end());
     CHECK(std::find(steps.begin(), steps.end(), "add") != steps.end());
   }
+  Product twice;  // two updates, between which another read of it stands
+  const Var old = relu(twice.b), gradient = twice.tape.placeholder({4}), velocity = twice.tape.state(twice.state_memory);
+  sgd_update(twice.b, velocity, gradient, twice.hyper);
+  const Var late = add(old, gradient), newer = relu(twice.b);
+  sgd_update(twice.b, velocity, gradient, twice.hyper);
+  CHECK(twice.steps({late, add(newer, gradient)}) == Names{"relu", "sgd_update", "add", "relu", "sgd_update", "add"});
   Product before;
   const Var sum = add(relu(before.b), before.tape.placeholder({4}));
   sgd_update(before.b, before.tape.state(before.state_memory), before.tape.placeholder({4}), before.hyper);
@@ -202,6 +209,17 @@ TEST_CASE("The gradient of a ReLU in front of a max-pool works on the pool's sid
   CHECK(order(false, false));
   CHECK_FALSE(order(true, false));  // another gradient is added in between
   CHECK_FALSE(order(false, true));  // the gradient in between is asked for
+}
+
+TEST_CASE("It does not where something stands between the two, though the gradient passes it unchanged") {
+  Context context;
+  Tape tape(context, TapeMode::record);
+  const Var x = tape.placeholder({1, 4, 4, 2}, DType::f32, true), b = tape.placeholder({2});
+  const Var y = max_pool2d(add_bias(relu(x), b), {.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2});
+  tape.backward(sum_to(y, Shape()));
+  const Names steps = steps_of({tape.nodes(), tape.tensors(), {tape.gradient(x).id}, {}});
+  CHECK(steps.back() == "relu_grad");
+  CHECK(steps[steps.size() - 2] == "max_pool2d_grad");
 }
 
 TEST_CASE("It does not where the pool's input is a parameter, which may have been updated since") {

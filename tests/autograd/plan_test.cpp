@@ -128,6 +128,34 @@ TEST_CASE("Outputs of another tape, nothing to do, and copied inputs are refused
   CHECK(Plan::capture(tape, std::vector<Var>{y})->steps() == 1);  // the copy is not needed for this one
 }
 
+TEST_CASE("Memory that an update writes has one name") {
+  Context context;
+  Tensor memory({12}), velocity({4}), hyper({3});
+  const auto part = [&](Index begin, Index count) { return TensorView(memory.data() + begin, Shape({count})); };
+  const auto message = [&](const auto& other) {
+    Tape tape(context, TapeMode::record);
+    const Var p = tape.parameter(part(4, 4));
+    const Var y = relu(other(tape));
+    sgd_update(p, tape.state(velocity), tape.placeholder({4}), tape.input(hyper.view()));
+    const Result<std::shared_ptr<const Plan>> plan = Plan::try_capture(tape, {&y, 1});
+    return plan ? std::string() : plan.error().message();
+  };
+  const auto refused = [&](const auto& other) {
+    const std::string text = message(other);
+    return text.find("%0 f32[4]") != text.npos && text.find("%1 f32") != text.npos && text.find("same memory") != text.npos;
+  };
+  CHECK(refused([&](Tape& t) { return t.parameter(part(4, 4)); }));
+  CHECK(refused([&](Tape& t) { return t.input(ConstTensorView(part(7, 2))); }));
+  CHECK(refused([&](Tape& t) { return t.input(ConstTensorView(part(0, 5))); }));
+  CHECK(refused([&](Tape& t) { return t.input(ConstTensorView(part(0, 12))); }));
+  CHECK(refused([&](Tape& t) { return t.constant(ConstTensorView(part(5, 1))); }));
+  CHECK(message([&](Tape& t) { return t.input(ConstTensorView(part(0, 4))); }).empty());
+  CHECK(message([&](Tape& t) { return t.input(ConstTensorView(part(8, 4))); }).empty());
+  CHECK(message([&](Tape& t) {
+          return add(t.input(ConstTensorView(part(0, 4))), t.constant(ConstTensorView(part(0, 4))));
+        }).empty());
+}
+
 TEST_CASE("Nodes that no output and no update depends on are left out") {
   Context context;
   Tape tape(context, TapeMode::record);

@@ -155,6 +155,24 @@ TEST_CASE("A plan needs neither its tape, nor its context, nor the constants' me
   CHECK(elements(replay.try_value({nullptr, output}).value()) == kProduct);
 }
 
+TEST_CASE("A pool's positions may be asked for: bytes, or i32 for windows of more than 256") {
+  Context context;
+  for (const bool large : {false, true}) {
+    Tape tape(context, TapeMode::record);
+    const ops::Pool2dAttrs attrs{.kernel_h = 17, .kernel_w = static_cast<std::uint16_t>(large ? 17 : 2)};
+    const Tensor values = counting({1, 17, 17, 1});  // rising: the last of a window is its largest
+    const Shape shape({1, 1, large ? 1 : 16, 1});
+    const TensorId y = tape.make(shape), argmax = tape.make(shape, large ? DType::i32 : DType::u8);
+    tape.emit(MaxPool2d{tape.input(values.view()).id, y, argmax, attrs});
+    const Var output{&tape, argmax};
+    Replay replay(Plan::capture(tape, std::vector<Var>{output}), context);
+    replay.run();
+    const void* const memory = replay.memory(*replay.plan().port(output));
+    CHECK((large ? *static_cast<const std::int32_t*>(memory) : *static_cast<const std::uint8_t*>(memory)) ==
+          (large ? 288 : 33));
+  }
+}
+
 TEST_CASE("Tensors without elements are captured like others") {
   Context context;
   Tape tape(context, TapeMode::record);

@@ -20,6 +20,13 @@ std::string encoded(unsigned code) {
 
 }  // namespace
 
+TEST_CASE("decimal writes the shortest text that reads back") {
+  CHECK(vitro::decimal(0.1f) == "0.1");
+  CHECK(vitro::decimal(-3.0f) == "-3");
+  CHECK(vitro::decimal(1e30f) == "1e+30");
+  CHECK(vitro::decimal(16777217.0f) == "16777216");
+}
+
 TEST_CASE("quoted text is printable ASCII in double quotes") {
   CHECK(quoted("conv1.weight") == "\"conv1.weight\"");
   CHECK(quoted("") == "\"\"");

@@ -175,6 +175,12 @@ TEST_CASE("Views of another shape or with strides, a batch of 0, and an instruct
   CHECK_THAT(session->try_run(input.view(), wrong).error().message(), ContainsSubstring("output must be dense"));
   const Tensor turned({2, 6, 4, 2});
   CHECK_THAT(session->try_run(turned.view().permute({0, 2, 1, 3}), output).error().message(), ContainsSubstring("strides"));
+  Tensor both({2 * 4 * 6 * 2});
+  const TensorView inside(both.data() + 20, output.shape());
+  CHECK_THAT(session->try_run(ConstTensorView(both.data(), input.shape()), inside).error().message(),
+             ContainsSubstring("must not lie in the input's memory"));
+  CHECK_THAT(session->try_run(ConstTensorView(nullptr, input.shape()), output).error().message(),
+             ContainsSubstring("input is a view without memory"));
   for (const Index batch : {0, -1}) {
     CHECK_THAT(CompiledModel::try_make(model, {.batch = batch}).error().message(),
                ContainsSubstring(std::to_string(batch)) && ContainsSubstring("at least 1"));
