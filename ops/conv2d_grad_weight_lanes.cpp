@@ -14,9 +14,9 @@ using simd::kGemmLanes;
 
 // The speed with all lanes filled, as a share of a product's with many columns, and by what the way with the taps in the lanes
 // is slower than such a product because it copies them, in long runs of floats and in short ones. Time of this way over the
-// better of the others for 64 images 28x28x1, 5x5 taps: AVX-512 0.26, 0.42, 0.52, 0.65, 0.82 with 2, 6, 8, 12, 24 output
-// channels, AVX2 0.30, 0.58, 0.58, 0.70 with 2, 6, 8, 12. Six channels of 6 images: 1.2 (AVX-512), of 8 images 0.79. 32 images
-// 30x30x3, 3x3, 8 channels: 0.72, 12 images 1.05. 64 images 14x14x16 (22 chunks), 3x3, 6 channels: 1.14.
+// better of the others, 5x5 taps of 64 images 28x28x1: 0.26, 0.45, 0.55, 0.71, 0.82 with 2, 6, 8, 12, 24 output channels
+// (AVX-512), 0.29, 0.46, 0.59, 0.74 with 2 to 12 (AVX2). Six channels of 6, 8, 12, 17 images: 1.07, 0.81, 0.50, 0.79 (AVX-512).
+// 30x30x3, 3x3 taps, 8 channels of 10, 12, 17, 32 images: 0.99, 0.89, 1.15, 0.71. 14x14x16 (22 chunks), 3x3, 6 channels: 1.14.
 constexpr float kSpeed = 0.75f, kSpeedOfEight = 0.92f;  // vectors of 16 lanes and of 8
 constexpr float kCopy = 1.5f, kShortCopy = 2.2f;
 constexpr Index kShortRun = 8, kFewestLanes = 8;
