@@ -3,6 +3,7 @@
 #include "checks.hpp"
 #include "conv2d.hpp"
 #include "conv2d_grad_weight_columns.hpp"
+#include "conv2d_grad_weight_lanes.hpp"
 #include "conv2d_taps.hpp"
 #include "row_batch.hpp"
 
@@ -148,6 +149,7 @@ void multiply_chunks(Context& context, const Conv2dProblem& p, const GradWeightP
 Index conv2d_grad_weight_images(const Conv2dProblem& p) noexcept { return std::max<Index>(1, 512 / (p.oh * p.ow)); }
 
 ScratchSize conv2d_grad_weight_scratch(const Context& context, const Conv2dProblem& p) {
+  if (grad_weight_in_lanes(context, p)) return grad_weight_lanes_scratch(context, p);
   if (grad_weight_by_columns(context, p)) return grad_weight_columns_scratch(context, p);
   const GradWeightPass pass = grad_weight_pass(context, p);
   const Index images = std::min(pass.pass * pass.images, p.n);
@@ -156,6 +158,7 @@ ScratchSize conv2d_grad_weight_scratch(const Context& context, const Conv2dProbl
 }
 
 void run_conv2d_grad_weight(Context& context, const Conv2dProblem& p, const float* x, const float* dy, float* dw) noexcept {
+  if (grad_weight_in_lanes(context, p)) return run_grad_weight_lanes(context, p, x, dy, dw);
   if (grad_weight_by_columns(context, p)) return run_grad_weight_columns(context, p, x, dy, dw);
   if (p.n == 0) std::fill_n(dw, p.kh * p.kw * p.group_in() * p.oc, 0.0f);
   if (p.n == 0 || p.oc == 0 || p.c == 0) return;

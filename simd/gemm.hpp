@@ -91,6 +91,24 @@ struct GemmPlanes {
 };
 constexpr Index kPlaneStep = 16;
 
+// Many small products at once, one in each lane (gradients of few filters, whose chunks of images are chains of their own): all
+// of A, B and C are kGemmLanes floats for each element, whatever the variant's vectors hold. In lane l < lanes
+//   C(i, j) = chain over p of A(i, p) * B(p, j), p = s * line_length + t for s < lines, t < line_length,
+//   A(i, p) at a + a_rows[i] + s * a_line + t * a_step, B(p, j) at b + (p * columns + j) * kGemmLanes,
+//   C(i, j) at c + (i * columns + j) * kGemmLanes.
+// The other lanes of C stay as they were; those of A and B may be read.
+struct GemmLanes {
+  Index rows = 0, columns = 0, lanes = 0;
+  Index lines = 0, line_length = 0;
+  const float* a = nullptr;
+  const Index* a_rows = nullptr;  // [rows], in floats
+  Index a_line = 0, a_step = 0;   // in floats
+  const float* b = nullptr;
+  float* c = nullptr;
+  bool chain = false;  // chains start from the value in C, not from +0
+};
+constexpr Index kGemmLanes = 16;
+
 // Rows of y, each put together from runs of x (the taps under a convolution's window):
 //   y[i * y_stride + r * run + t] = x[i / block * x_block_stride + i % block * x_stride + offsets[r] + t]
 // for i < rows, r < runs, t < run. Requires that rows is a multiple of block and offsets[r] >= r * run.
@@ -112,6 +130,7 @@ struct RunCopy {
   void pack_b(Index k, Index n, const float* b, Index b_row_stride, Index b_column_stride, float* packed) noexcept; \
   void gemm_rows(const GemmRows& args) noexcept;                                                                    \
   void gemm_planes(const GemmPlanes& args) noexcept;                                                                \
+  void gemm_lanes(const GemmLanes& args) noexcept;                                                                  \
   void transpose(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept;     \
   void copy_runs(const RunCopy& args) noexcept;
 

@@ -22,6 +22,8 @@ struct Tuning {
   // As for AVX-512: 1024 and 2048 cubed gained 1 % over 240 rows.
   static constexpr Index kColumnBlock = 1024;
   static constexpr Index kRowBlock = 120;
+  // Chains in the lanes, rows x columns: 12 chains, 3 vectors of A and one of B take all 16 registers.
+  static constexpr int kLaneRows = 3, kLaneColumns = 4;
 
   static void transpose(const Vec::Reg (&in)[8], Vec::Reg (&out)[8]) noexcept {
     __m256 pairs[8], quads[8];
@@ -49,6 +51,7 @@ struct Tuning {
 
 #include "gemm_body.inl"
 #include "gemm_copy.inl"
+#include "gemm_lanes.inl"
 #include "gemm_planes.inl"
 #include "gemm_rows.inl"
 
@@ -62,6 +65,7 @@ void pack_b(Index k, Index n, const float* b, Index b_row_stride, Index b_column
 }
 void gemm_rows(const GemmRows& args) noexcept { body_gemm_rows(args); }
 void gemm_planes(const GemmPlanes& args) noexcept { body_gemm_planes(args); }
+void gemm_lanes(const GemmLanes& args) noexcept { body_gemm_lanes(args); }
 void transpose(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
   body_transpose(rows, columns, x, x_stride, y, y_stride);
 }

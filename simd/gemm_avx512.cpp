@@ -26,6 +26,8 @@ struct Tuning {
   // GFLOP/s with 120, 180, 240 and 300 rows. A block of packed B is larger than that cache: its panels are prefetched.
   static constexpr Index kColumnBlock = 1024;
   static constexpr Index kRowBlock = 120;
+  // Chains in the lanes, rows x columns: the rows' numbers stay in registers while the columns' pass.
+  static constexpr int kLaneRows = 4, kLaneColumns = 6;
 
   // Four times four rows are interleaved within 128-bit lanes, then the lanes are brought to their places. The masked forms
   // with all lanes on are what Vec uses, too: the plain ones make GCC 12 warn.
@@ -99,6 +101,7 @@ struct Tuning {
 
 #include "gemm_body.inl"
 #include "gemm_copy.inl"
+#include "gemm_lanes.inl"
 #include "gemm_planes.inl"
 #include "gemm_rows.inl"
 
@@ -112,6 +115,7 @@ void pack_b(Index k, Index n, const float* b, Index b_row_stride, Index b_column
 }
 void gemm_rows(const GemmRows& args) noexcept { body_gemm_rows(args); }
 void gemm_planes(const GemmPlanes& args) noexcept { body_gemm_planes(args); }
+void gemm_lanes(const GemmLanes& args) noexcept { body_gemm_lanes(args); }
 void transpose(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
   body_transpose(rows, columns, x, x_stride, y, y_stride);
 }

@@ -19,6 +19,8 @@ struct Tuning {
   // Twice and half of either changed nothing at 1024 and 2048 cubed.
   static constexpr Index kColumnBlock = 1024;
   static constexpr Index kRowBlock = 240;
+  // Lanes are taken one by one.
+  static constexpr int kLaneRows = 2, kLaneColumns = 2;
 
   static void transpose(const Vec::Reg (&in)[1], Vec::Reg (&out)[1]) noexcept { out[0] = in[0]; }
 };
@@ -28,6 +30,7 @@ struct Tuning {
 
 #include "gemm_body.inl"
 #include "gemm_copy.inl"
+#include "gemm_lanes.inl"
 #include "gemm_planes.inl"
 #include "gemm_rows.inl"
 
@@ -41,6 +44,7 @@ void pack_b(Index k, Index n, const float* b, Index b_row_stride, Index b_column
 }
 void gemm_rows(const GemmRows& args) noexcept { body_gemm_rows(args); }
 void gemm_planes(const GemmPlanes& args) noexcept { body_gemm_planes(args); }
+void gemm_lanes(const GemmLanes& args) noexcept { body_gemm_lanes(args); }
 void transpose(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
   body_transpose(rows, columns, x, x_stride, y, y_stride);
 }

@@ -83,6 +83,22 @@ void gemm_planes(const GemmPlanes& args) noexcept {
   }
 }
 
+void gemm_lanes(const GemmLanes& args) noexcept {
+  for (Index i = 0; i < args.rows; ++i) {
+    for (Index j = 0; j < args.columns; ++j) {
+      for (Index lane = 0; lane < args.lanes; ++lane) {
+        float& c = args.c[(i * args.columns + j) * kGemmLanes + lane];
+        float chain = start(args.chain ? Accumulate::chain : Accumulate::overwrite, c);
+        for (Index p = 0; p < args.lines * args.line_length; ++p) {
+          const Index at = args.a_rows[i] + p / args.line_length * args.a_line + p % args.line_length * args.a_step;
+          chain = Vec::fma(args.a[at + lane], args.b[(p * args.columns + j) * kGemmLanes + lane], chain);
+        }
+        c = chain;
+      }
+    }
+  }
+}
+
 void transpose(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
   for (Index i = 0; i < rows; ++i) {
     for (Index j = 0; j < columns; ++j) y[j * y_stride + i] = x[i * x_stride + j];

@@ -12,7 +12,7 @@ namespace {
 #define VITRO_MATRIX_KERNELS(variant)                                                                    \
   .gemm_scratch = variant::gemm_scratch, .gemm = variant::gemm, .packed_b_size = variant::packed_b_size, \
   .pack_b = variant::pack_b, .gemm_rows = variant::gemm_rows, .gemm_planes = variant::gemm_planes,       \
-  .transpose = variant::transpose, .copy_runs = variant::copy_runs
+  .gemm_lanes = variant::gemm_lanes, .transpose = variant::transpose, .copy_runs = variant::copy_runs
 
 #define VITRO_VECTOR_KERNELS(variant)                                                                                   \
   .add = variant::add, .add_scalar = variant::add_scalar, .mul = variant::mul, .mul_scalar = variant::mul_scalar,       \

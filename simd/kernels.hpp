@@ -34,6 +34,7 @@ struct KernelTable {
   void (*pack_b)(Index k, Index n, const float* b, Index b_row_stride, Index b_column_stride, float* packed);
   void (*gemm_rows)(const GemmRows& args);
   void (*gemm_planes)(const GemmPlanes& args);
+  void (*gemm_lanes)(const GemmLanes& args);
   // y[j * y_stride + i] = x[i * x_stride + j] for i < rows, j < columns.
   void (*transpose)(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride);
   // Rows put together from runs, gemm.hpp: for short ones, on which memcpy spends most of its time finding out how short they

@@ -3,6 +3,7 @@
 #include "../../ops/conv2d.hpp"
 
 #include "../../ops/conv2d_batch_lanes.hpp"
+#include "../../ops/conv2d_grad_weight_lanes.hpp"
 #include "../../ops/conv2d_pixel_lanes.hpp"
 #include "../support/errors.hpp"
 #include "reference_conv2d.hpp"
@@ -131,6 +132,41 @@ TEST_CASE("images with few channels, whose pixels stand in the lanes, have the c
   // One pixel column short of what every row needs.
   check_problem(problem_of({.stride_h = 2, .pad_bottom = 1}, {1, 31, 40, 1}, {5, 5, 1, 3}), draw, true, contexts);
   check_problem(problem_of({.stride_h = 3, .dilation_h = 2, .pad_top = 2}, {2, 33, 37, 2}, {4, 3, 2, 8}), draw, true, contexts);
+}
+
+TEST_CASE("gradients of few filters, whose chunks of images stand in the lanes, have the contract's bits") {
+  const auto contexts = make_contexts();
+  const bool vectors = contexts.back()->kernels().isa == Isa::avx2 || contexts.back()->kernels().isa == Isa::avx512;
+  Draw draw(11);
+  const auto gradient = [&](const Conv2dProblem& p, bool awkward) {
+    const Tensor x = draw.tensor(x_shape(p), awkward), dy = draw.tensor(y_shape(p), awkward);
+    const Tensor want = expected_conv2d_grad_weight(p, x, dy);
+    bool taken = false;
+    for (const std::unique_ptr<Context>& context : contexts) {
+      INFO(name_of(*context) << ": " << describe(p));
+      taken = taken || ops::grad_weight_in_lanes(*context, p);
+      Tensor dw(w_shape(p));
+      for (float& value : dw.span()) value = kNan;
+      ops::conv2d_grad_weight(*context, p.attrs, x, dy, dw);
+      require_same_bits(dw, want);
+    }
+    CHECK(taken == vectors);
+  };
+  // LeNet-5's; lanes that no image fills; one and several groups of lanes.
+  for (const Index n : {12, 16, 45}) gradient(problem_of({}, {n, 28, 28, 1}, {5, 5, 1, 6}), n == 16);
+  // Chunks of two images, of which the last has one; of six, the last of five.
+  gradient(problem_of({}, {31, 18, 17, 1}, {3, 3, 1, 4}), false);
+  gradient(problem_of({}, {77, 10, 11, 2}, {3, 2, 2, 3}), true);
+  // Every number of output channels that makes a tile; padding on all sides, strides, taps that lie apart.
+  for (Index oc = 1; oc <= 8; ++oc) {
+    gradient(problem_of({.pad_top = 1, .pad_left = 2, .pad_bottom = 3, .pad_right = 4}, {16, 19, 15, 1}, {2, 3, 1, oc}),
+             oc > 6);
+  }
+  gradient(
+      problem_of({.stride_h = 2, .stride_w = 3, .dilation_h = 3, .dilation_w = 2, .pad_top = 2}, {32, 41, 60, 2}, {3, 2, 2, 3}),
+      true);
+  // More chunks than the sums of one pass.
+  gradient(problem_of({}, {500, 18, 18, 1}, {2, 2, 1, 1}), false);
 }
 
 TEST_CASE("gradients of images that go tap by tap have the contract's bits") {
@@ -265,13 +301,15 @@ TEST_CASE("padding multiplies by zero in the forward pass and in the filters' gr
 }
 
 TEST_CASE("a filter gradient that underflows is +0, as it is a sum that begins with +0") {
-  const Conv2dProblem p = problem_of({}, {1, 1, 1, 1}, {1, 1, 1, 20});
-  for (const auto& context : make_contexts()) {
-    Tensor x(x_shape(p)), dy(y_shape(p)), dw(w_shape(p));
-    x.data()[0] = -1e-30f;
-    for (float& value : dy.span()) value = 1e-30f;  // the chain, fma(x, dy, +0), rounds to -0
-    ops::conv2d_grad_weight(*context, p.attrs, x, dy, dw);
-    for (const float value : dw.span()) REQUIRE(!std::signbit(value));
+  // The usual way, and with chunks in the lanes.
+  for (const Conv2dProblem& p : {problem_of({}, {1, 1, 1, 1}, {1, 1, 1, 20}), problem_of({}, {17, 17, 17, 1}, {1, 1, 1, 2})}) {
+    for (const auto& context : make_contexts()) {
+      Tensor x(x_shape(p)), dy(y_shape(p)), dw(w_shape(p));
+      for (float& value : x.span()) value = -1e-30f;
+      for (float& value : dy.span()) value = 1e-30f;  // the chain, fma(x, dy, +0), rounds to -0
+      ops::conv2d_grad_weight(*context, p.attrs, x, dy, dw);
+      for (const float value : dw.span()) REQUIRE(!std::signbit(value));
+    }
   }
 }
 

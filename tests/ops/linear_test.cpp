@@ -77,6 +77,9 @@ TEST_CASE("a linear layer and its gradients have the contract's bits on every in
   // Few rows, whose weights are not packed, and one more; several blocks of columns.
   for (const Index rows : {1, 2, 8, 9}) check_layer(rows, 23, 600, draw, true, contexts);
   check_layer(1, 1100, 257, draw, false, contexts);
+  // Few rows, whose gradients go by blocks: several of them, the last ones shorter.
+  check_layer(3, 200, 1030, draw, true, contexts);
+  for (const Index in : {63, 64, 65, 95, 96, 97}) check_layer(2, in, 20, draw, false, contexts);
   // Many rows and few columns, which change roles on wide vectors; threads get fewer rows than that.
   for (const Index rows : {127, 128, 129, 300}) {
     for (const Index out : {1, 5, 6, 7}) check_layer(rows, 25, out, draw, rows == 129, contexts);
@@ -158,6 +161,18 @@ TEST_CASE("weights that were packed before give the bits of weights packed on th
     const auto packed_few = packed_weights(*context, tall, few);
     ops::run_linear_packed(*context, tall, many.data(), reinterpret_cast<float*>(packed_few.get()), {}, got_tall.data());
     require_same_bits(got_tall, want_tall);
+  }
+}
+
+TEST_CASE("a weight gradient that underflows is +0, as it is a sum that begins with +0") {
+  for (const auto& context : make_contexts()) {
+    for (const Index rows : {1, 20, 600}) {  // by blocks, packed, in two chunks
+      Tensor x({rows, 3}), dy({rows, 20}), dw({3, 20});
+      for (float& value : x.span()) value = -1e-30f;
+      for (float& value : dy.span()) value = 1e-30f;  // the chain, fma(x, dy, +0), rounds to -0
+      ops::linear_grad_weight(*context, {}, x, dy, dw);
+      for (const float value : dw.span()) REQUIRE(std::bit_cast<std::uint32_t>(value) == 0);
+    }
   }
 }
 
