@@ -347,6 +347,14 @@ void multiply_swapped(const Gemm& args) noexcept {
   }
 }
 
+}  // namespace
+}  // namespace vitro::simd
+
+#include "gemm_vector.inl"
+
+namespace vitro::simd {
+namespace {
+
 Index body_scratch(Index m, Index n, Index k) noexcept {
   if (m == 0 || n == 0) return 0;
   // Strides and the accumulate mode are not known here: the largest of what any of them needs.
@@ -364,6 +372,7 @@ Index body_scratch(Index m, Index n, Index k) noexcept {
 
 void body_gemm(const Gemm& args) noexcept {
   if (args.m == 0 || args.n == 0) return;
+  if (is_matrix_vector(args)) return multiply_vector(args);
   if (swaps_roles(args)) return multiply_swapped(args);
   const Cut cut(args);
   float* packed_b = cut.pack_b ? args.scratch : nullptr;

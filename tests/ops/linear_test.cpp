@@ -80,6 +80,8 @@ TEST_CASE("a linear layer and its gradients have the contract's bits on every in
   // Few rows, whose gradients go by blocks: several of them, the last ones shorter.
   check_layer(3, 200, 1030, draw, true, contexts);
   for (const Index in : {63, 64, 65, 95, 96, 97}) check_layer(2, in, 20, draw, false, contexts);
+  // One row, which w multiplies as it lies.
+  for (const Index in : {1, 15, 33, 64, 150}) check_layer(1, in, 7 * in + 3, draw, in == 33, contexts);
   // Many rows and few columns, which change roles on wide vectors; threads get fewer rows than that.
   for (const Index rows : {127, 128, 129, 300}) {
     for (const Index out : {1, 5, 6, 7}) check_layer(rows, 25, out, draw, rows == 129, contexts);
@@ -119,6 +121,7 @@ TEST_CASE("a linear layer and its gradients are as near to the exact values as t
 TEST_CASE("linear layers read permuted, reversed and broadcast views as what they show") {
   Draw draw(12);
   const Tensor x = draw.tensor({9, 14}), w = draw.tensor({5, 9}), row = draw.tensor({1, 9}), dy = draw.tensor({14, 5});
+  const Tensor wide = draw.tensor({70, 12});
   const ConstTensorView transposed_x = x.view().permute({1, 0}), transposed_w = w.view().permute({1, 0});
   const ConstTensorView reversed_x = x.view().slice(1, 12, -1, -2).permute({1, 0});
   const ConstTensorView repeated = row.view().broadcast_to({14, 9});
@@ -132,6 +135,12 @@ TEST_CASE("linear layers read permuted, reversed and broadcast views as what the
     Tensor dx({14, 9}), dw({9, 5});
     ops::linear_grad_input(*context, {}, dy, transposed_w, dx);
     require_same_bits(dx, expected_linear(dy, w, nullptr, nullptr, false));
+    for (const Index rows : {1, 2}) {  // few rows, and columns out of a wider w of more than one block
+      const ConstTensorView narrow_w = wide.view().slice(1, 3, 8), few_dy = dy.view().slice(0, 0, rows);
+      Tensor few_dx({rows, 70});
+      ops::linear_grad_input(*context, {}, few_dy, narrow_w, few_dx);
+      require_same_bits(few_dx, expected_linear(few_dy, narrow_w.permute({1, 0}), nullptr, nullptr, false));
+    }
     ops::linear_grad_weight(*context, {}, transposed_x, dy, dw);
     require_same_bits(dw, expected_grad_weight(transposed_x, dy));
   }
