@@ -68,6 +68,7 @@ class Capture {
       for (TensorId id : inputs_of(node)) named[index_of(id)] = true;
       for (TensorId id : outputs_of(node)) named[index_of(id)] = written[index_of(id)] = true;
     }
+    for (TensorId id : graph_->outputs) named[index_of(id)] = true;
     std::vector<Extent> extents;
     for (std::size_t i = 0; i < named.size(); ++i) {
       const TensorInfo& info = graph_->tensors[TensorId(i)];

@@ -49,7 +49,9 @@ class PlanCache {
   }
 
   PlanState state(const Signature& signature) const noexcept {
-    if (pending_ != nullptr && *pending_ == signature) return PlanState::pending;
+    for (const Pending* p = pending_; p != nullptr; p = p->outer) {
+      if (p->signature == signature) return PlanState::pending;
+    }
     for (const Entry& entry : entries_) {
       if (entry.signature == signature) return PlanState::ready;
     }
@@ -73,9 +75,7 @@ class PlanCache {
       return Error(ErrorCode::invalid_argument,
                    "PlanCache: the plan for " + signature.text() + " was asked for while it is captured");
     }
-    const Signature* const outer = std::exchange(pending_, &signature);
-    Result<Value> value = make();
-    pending_ = outer;
+    Result<Value> value = make_pending(signature, make);
     if (!value) return std::move(value).error();
     if (entries_.size() == capacity_) entries_.pop_back();
     entries_.push_front({signature, std::move(value).value()});
@@ -89,9 +89,27 @@ class PlanCache {
     Signature signature;
     Value value;
   };
+  // A capture that is under way, and the one inside of which it was asked for. Ends however make() ends.
+  struct Pending {
+    Pending(PlanCache& owner, const Signature& s) : cache(owner), signature(s), outer(owner.pending_) { cache.pending_ = this; }
+    ~Pending() { cache.pending_ = outer; }
+    Pending(const Pending&) = delete;
+    Pending& operator=(const Pending&) = delete;
+
+    PlanCache& cache;
+    const Signature& signature;
+    const Pending* outer;
+  };
+
+  template <class Make>
+  Result<Value> make_pending(const Signature& signature, const Make& make) {
+    const Pending pending(*this, signature);
+    return make();
+  }
+
   std::list<Entry> entries_;  // the last one asked for first
   std::size_t capacity_;
-  const Signature* pending_ = nullptr;
+  const Pending* pending_ = nullptr;
 };
 
 }  // namespace vitro

@@ -31,6 +31,7 @@ class Replay {
   const Plan& plan() const noexcept { return *plan_; }
 
   // Where x, an input, output, parameter or state of the tape, lies from now on: the caller's memory, which stays where it is.
+  // What the plan writes (outputs, parameters, states) must not overlap anything else; that is the caller's to see to.
   // Errors, which name the tensor and what it was captured as: another type or shape, strides of its own, no memory, a tensor
   // that is no port of the plan, an address that is not aligned to the element.
   Status try_set(Var x, ConstTensorView view);
@@ -43,6 +44,7 @@ class Replay {
 
   // Where x lies: after run(), an output's elements. Errors as for try_set().
   Result<ConstTensorView> try_value(Var x) const;
+  // The same for a port of any type.
   const void* memory(const Port& port) const noexcept { return bases_[port.place.base] + port.place.offset; }
 
   void run() noexcept { plan_->run({bases_.data(), context_}); }

@@ -26,7 +26,7 @@ void require_memory(const void* memory, const Shape& shape) {
 
 }  // namespace
 
-const Shape& Var::shape() const noexcept { return tape->tensors().shape(id); }
+Shape Var::shape() const noexcept { return tape->tensors().shape(id); }
 
 Tape::Tape(Context& context, TapeMode mode)
     : own_backend_(std::make_unique<CpuBackend>(context)), backend_(own_backend_.get()), mode_(mode) {}

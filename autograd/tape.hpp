@@ -21,7 +21,7 @@ struct Var {
   Tape* tape = nullptr;
   TensorId id = kNoTensor;
 
-  const Shape& shape() const noexcept;
+  Shape shape() const noexcept;
 };
 
 enum class TapeMode : std::uint8_t {

@@ -8,6 +8,9 @@
 #if VITRO_THREADS
 #include <atomic>
 #include <thread>
+#if __has_include(<unistd.h>)
+#include <unistd.h>
+#endif
 #endif
 
 namespace vitro {
@@ -25,6 +28,10 @@ class Loader::Thread {
  public:
   explicit Thread(Loader& loader) : loader_(loader), thread_([this] { run(); }) {}
   ~Thread() {
+    if (process_id() != process_) {  // a forked child: nobody is there to wait for
+      thread_.detach();
+      return;
+    }
     wait();
     buffer_ = nullptr;
     announce();
@@ -63,7 +70,16 @@ class Loader::Thread {
     }
   }
 
+  static long process_id() noexcept {
+#if __has_include(<unistd.h>)
+    return getpid();
+#else
+    return 0;  // no fork() either
+#endif
+  }
+
   Loader& loader_;
+  const long process_ = process_id();
   Buffer* buffer_ = nullptr;
   Position position_;
   std::atomic<std::uint32_t> asked_{0}, done_{0};

@@ -30,8 +30,8 @@ struct Batch {
 };
 
 // Serves one thread at a time. After the first batch it allocates nothing; with `plain` and `buffered` it makes no system call
-// and takes no lock, with `prefetch` only those by which one thread wakes the other. A forked child must not use a prefetching
-// loader of its parent's: the thread is not there.
+// and takes no lock, with `prefetch` only those by which one thread wakes the other. A forked child may destroy a prefetching
+// loader of its parent's but not use it: the thread is not there.
 class Loader {
  public:
   // `data` must outlive the loader and stay as it is. Fails with the errors of check().

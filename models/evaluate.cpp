@@ -70,12 +70,16 @@ Status check_fits(const Model& model, const Dataset& data) {
                                                 to_string(model.output_shape()) + " instead of [classes]");
   }
   const auto labels = data.labels.span();
-  const auto largest = std::max_element(labels.begin(), labels.end());
-  if (largest != labels.end() && *largest >= model.output_shape()[0]) {
+  if (static_cast<Index>(labels.size()) != data.size()) {
+    return Error(ErrorCode::shape_mismatch, "the data set \"" + data.name + "\" has " + std::to_string(data.size()) +
+                                                " images and " + std::to_string(labels.size()) + " labels");
+  }
+  const auto bad = std::find_if(labels.begin(), labels.end(),
+                                [&](std::int32_t label) { return label < 0 || label >= model.output_shape()[0]; });
+  if (bad != labels.end()) {
     return Error(ErrorCode::shape_mismatch, "model \"" + model.name() + "\" has " + std::to_string(model.output_shape()[0]) +
                                                 " classes, but the data set \"" + data.name + "\" has the label " +
-                                                std::to_string(*largest) + " in row " +
-                                                std::to_string(largest - labels.begin()));
+                                                std::to_string(*bad) + " in row " + std::to_string(bad - labels.begin()));
   }
   return {};
 }

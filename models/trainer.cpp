@@ -2,6 +2,8 @@
 // The training step, and what is said when numbers stop being finite.
 #include "trainer.hpp"
 
+#include "../core/text.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -17,7 +19,26 @@ Status check_options(const Model& model, const Dataset& data, const TrainOptions
   };
   if (Status status = at_least_one("epochs", options.epochs); !status) return status;
   if (Status status = at_least_one("batch", options.batch); !status) return status;
+  if (!(options.recipe.clip_norm >= 0)) {
+    return Error(ErrorCode::invalid_argument, "training: the recipe's clip_norm is " + decimal(options.recipe.clip_norm) +
+                                                  "; it must be 0 (never) or the longest gradient allowed");
+  }
   return at_least_one("the number of images", data.size());
+}
+
+Shape batch_shape(const Model& model, Index count) {
+  std::vector<Index> dims = {count};
+  dims.insert(dims.end(), model.input_shape().dims().begin(), model.input_shape().dims().end());
+  return Shape(dims);
+}
+
+// Whether the loss depends on any parameter.
+Status check_trainable(Context& context, Model& model) {
+  Tape tape(context, TapeMode::record);
+  const Var scores = model.forward(tape.placeholder(batch_shape(model, 1)), model.place_parameters(tape));
+  if (tape.tensors()[scores.id].needs_gradient) return {};
+  return Error(ErrorCode::invalid_argument,
+               "training: model \"" + model.name() + "\" has nothing to train: no layer with weights leads to its output");
 }
 
 Index first_non_finite(ConstTensorView view) {
@@ -29,11 +50,25 @@ Index first_non_finite(ConstTensorView view) {
 
 constexpr std::size_t kMostPlans = 4;
 
-Shape batch_shape(const Model& model, Index count) {
-  std::vector<Index> dims = {count};
-  dims.insert(dims.end(), model.input_shape().dims().begin(), model.input_shape().dims().end());
-  return Shape(dims);
-}
+// A record at the ring's end that goes again unless the step it is for has run, whatever ended it.
+class PushedReport {
+ public:
+  PushedReport(MetricsRing& ring, const Batch& batch)
+      : ring_(ring), record_(ring.push(batch.epoch, batch.step, batch.labels.elements())) {}
+  ~PushedReport() {
+    if (!kept_) ring_.drop_last();
+  }
+  PushedReport(const PushedReport&) = delete;
+  PushedReport& operator=(const PushedReport&) = delete;
+
+  StepRecord& record() const noexcept { return record_; }
+  void keep() noexcept { kept_ = true; }
+
+ private:
+  MetricsRing& ring_;
+  StepRecord& record_;
+  bool kept_ = false;
+};
 
 Signature step_signature(const Dataset& data, Index count) {
   return Signature("train").add(data.images.shape().with(0, count), DType::u8).add({count}, DType::i32);
@@ -53,7 +88,7 @@ Trainer::Trainer(Context& context, Model& model, const Dataset& data, const Trai
                  const TrainExecution& execution)
     : context_(context),
       model_(model),
-      options_((check_options(model, data, options).value(), options)),
+      options_((check_options(model, data, options).value(), check_trainable(context, model).value(), options)),
       execution_(execution),
       loader_(data, {options.batch, options.seed, options.recipe.shift, execution.input}),
       hyper_({3}),
@@ -69,6 +104,7 @@ Trainer::Trainer(Context& context, Model& model, const Dataset& data, const Trai
 Result<std::unique_ptr<Trainer>> Trainer::try_make(Context& context, Model& model, const Dataset& data,
                                                    const TrainOptions& options, const TrainExecution& execution) {
   if (Status status = check_options(model, data, options); !status) return std::move(status).error();
+  if (Status status = check_trainable(context, model); !status) return std::move(status).error();
   const LoaderOptions loader{options.batch, options.seed, options.recipe.shift, execution.input};
   if (Status status = Loader::check(data, loader); !status) return std::move(status).error();
   return std::make_unique<Trainer>(context, model, data, options, execution);
@@ -79,15 +115,13 @@ Status Trainer::try_step() {
   const Batch batch = loader_.get(state_.epoch, state_.step);
   set_hyper(batch.epoch, batch.step);
   const std::int32_t* const previous_ok = reports_.last_ok();
-  StepRecord& record = reports_.push(batch.epoch, batch.step, batch.labels.elements());
+  PushedReport report(reports_, batch);
   if (execution_.captured) {
-    if (Status status = run_captured(batch, record, previous_ok); !status) {
-      reports_.drop_last();
-      return status;
-    }
+    if (Status status = run_captured(batch, report.record(), previous_ok); !status) return status;
   } else {
-    run_eager(batch, record, previous_ok);
+    run_eager(batch, report.record(), previous_ok);
   }
+  report.keep();
   const bool last = ++state_.step == loader_.steps();
   if (last || reports_.full()) read_reports();
   if (error_) return take_error();

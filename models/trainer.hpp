@@ -54,7 +54,8 @@ class Trainer {
   // try_make() has an error.
   Trainer(Context& context, Model& model, const Dataset& data, const TrainOptions& options,
           const TrainExecution& execution = {});
-  // Errors: check_fits(); invalid_argument for epochs or batch under 1 or an empty data set; Loader::check().
+  // Errors: check_fits(); invalid_argument for epochs or batch under 1, an empty data set, a clip_norm that is negative or NaN,
+  // or a model in which no weights lead to the output; Loader::check().
   static Result<std::unique_ptr<Trainer>> try_make(Context& context, Model& model, const Dataset& data,
                                                    const TrainOptions& options, const TrainExecution& execution = {});
 

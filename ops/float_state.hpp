@@ -6,8 +6,9 @@
 
 namespace vitro::ops {
 
-// Error unsupported, by name: results or operands that are denormal are flushed to zero, or the rounding mode is not to the
-// nearest. Sees what arithmetic does, so it knows no registers.
+// Error unsupported, by name: results or operands that are denormal are flushed to zero, the rounding mode is not to the
+// nearest, or (glibc tells) floating-point exceptions trap. Sees what arithmetic does, so it knows no registers; leaves the
+// state as it was, flags included.
 Status check_float_state();
 
 }  // namespace vitro::ops

@@ -47,14 +47,14 @@ class Inspection {
     plan_ = std::shared_ptr<const Plan>(compiled_, &compiled_->plan());
   }
 
-  // The step that lenet_train runs, clipping included.
+  // The step that lenet_train runs: its recipes do not clip.
   void capture_training() {
     Tape tape(context_, TapeMode::record);
     velocity_ = model_.parameters();
     const StepInputs inputs{.pixels = tape.placeholder(with_batch(command_.batch, model_.input_shape()), DType::u8),
                             .labels = tape.placeholder({command_.batch}, DType::i32),
                             .hyper = tape.placeholder({3}),
-                            .max_norm = tape.placeholder(Shape()),
+                            .max_norm = {},
                             .previous_ok = tape.placeholder(Shape(), DType::i32)};
     const StepResults r = record_train_step(tape, model_, velocity_, inputs);
     const Var outputs[] = {r.loss, r.correct, r.squared_norm, r.ok};

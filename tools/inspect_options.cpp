@@ -19,8 +19,10 @@ void add_options(CLI::App& app, InspectCommand& c) {
   app.add_flag("--train", c.train, "The training step instead of the inference");
   add_isa_option(app, c.isa);
   app.add_option("--threads", c.threads, "Threads to compute with (1)")->type_name("N")->check(whole(1, 256));
-  app.add_flag("!--no-fuse", c.fuse, "Every node a step of its own");
-  app.add_flag("!--no-reuse", c.reuse_memory, "Every tensor memory of its own");
+  app.add_flag_callback(
+      "--no-fuse", [&c] { c.fuse = false; }, "Every node a step of its own");
+  app.add_flag_callback(
+      "--no-reuse", [&c] { c.reuse_memory = false; }, "Every tensor memory of its own");
   app.add_option("--graphviz", c.graphviz, "Write the steps as a graph for Graphviz")->type_name("FILE")->check(named());
   app.add_option("--arena-svg", c.arena_svg, "Write the map of the arena as SVG")->type_name("FILE")->check(named());
   app.add_flag("--arena-text", c.arena_text, "Print the map of the arena");

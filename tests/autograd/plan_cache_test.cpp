@@ -78,6 +78,22 @@ TEST_CASE("While a plan is captured it is pending, and asking for it again is an
   CHECK(cache.state(batch_of(1)) == PlanState::ready);
 }
 
+TEST_CASE("Asking in a circle is an error, and a capture that throws is not pending any more") {
+  PlanCache<int> cache(4);
+  std::string message;
+  const auto inner = [&] {
+    message = cache.try_get(batch_of(1), [] { return Result<int>(1); }).error().message();
+    return Result<int>(2);
+  };
+  const auto outer = [&] { return Result<int>(10 * *cache.try_get(batch_of(2), inner).value()); };
+  CHECK(*cache.try_get(batch_of(1), outer).value() == 20);
+  CHECK_THAT(message, ContainsSubstring("while it is captured"));
+  CHECK(cache.size() == 2);
+  CHECK_THROWS_AS(static_cast<void>(cache.try_get(batch_of(3), []() -> Result<int> { throw 1; })), int);
+  CHECK(cache.state(batch_of(3)) == PlanState::never_captured);
+  CHECK(*cache.try_get(batch_of(3), [] { return Result<int>(3); }).value() == 3);
+}
+
 TEST_CASE("A plan that cannot be captured leaves the others, and may be tried again") {
   Counted counted(1);
   counted.get(1);

@@ -151,6 +151,15 @@ TEST_CASE("Memory that an update writes has one name") {
   CHECK(refused([&](Tape& t) { return t.constant(ConstTensorView(part(5, 1))); }));
   CHECK(message([&](Tape& t) { return t.input(ConstTensorView(part(0, 4))); }).empty());
   CHECK(message([&](Tape& t) { return t.input(ConstTensorView(part(8, 4))); }).empty());
+  // A long one, a short one inside of it, and then the one that is written.
+  CHECK_THAT(message([&](Tape& t) { return add(t.input(ConstTensorView(part(0, 12))), t.input(ConstTensorView(part(1, 1)))); }),
+             ContainsSubstring("same memory"));
+  {
+    Tape tape(context, TapeMode::record);
+    const Var p = tape.parameter(part(4, 4)), c = tape.constant(ConstTensorView(part(4, 4)));  // read by no node
+    sgd_update(p, tape.state(velocity), tape.placeholder({4}), tape.input(hyper.view()));
+    CHECK_THAT(Plan::try_capture(tape, {&c, 1}).error().message(), ContainsSubstring("same memory"));
+  }
   CHECK(message([&](Tape& t) {
           return add(t.input(ConstTensorView(part(0, 4))), t.constant(ConstTensorView(part(0, 4))));
         }).empty());

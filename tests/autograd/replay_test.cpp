@@ -185,6 +185,20 @@ TEST_CASE("A pool's positions may be asked for: bytes, or i32 for windows of mor
   }
 }
 
+TEST_CASE("Memory of a replay's own begins on a cache line for each port") {
+  Context context;
+  Tape tape(context, TapeMode::record);
+  const ops::Pool2dAttrs attrs{.kernel_h = 2, .kernel_w = 2};
+  const Var x = tape.placeholder({1, 4, 4, 1});
+  const Shape shape({1, 3, 3, 1});
+  const Var y{&tape, tape.make(shape)}, argmax{&tape, tape.make(shape, DType::u8)};  // 9 bytes
+  tape.emit(MaxPool2d{x.id, y.id, argmax.id, attrs});
+  const Replay replay(Plan::capture(tape, std::vector<Var>{argmax, y, relu(y)}), context);
+  for (const Port& port : replay.plan().ports()) {
+    CHECK(reinterpret_cast<std::uintptr_t>(replay.memory(port)) % kAlignment == 0);
+  }
+}
+
 TEST_CASE("Tensors without elements are captured like others") {
   Context context;
   Tape tape(context, TapeMode::record);

@@ -7,6 +7,10 @@
 #include <vector>
 #include <vitro/core/random.hpp>
 #include <vitro/data/loader.hpp>
+#if __has_include(<sys/wait.h>)
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
 
 using namespace vitro;
 using Catch::Matchers::ContainsSubstring;
@@ -65,6 +69,24 @@ TEST_CASE("A buffered batch outlives the next call, and buffers are used again")
   CHECK(loader.get(0, 2).images.data() == first.images.data());
   CHECK(loader.get(0, 3).images.data() == second.images.data());
 }
+
+#if __has_include(<sys/wait.h>)
+TEST_CASE("A forked child may destroy a prefetching loader of its parent's") {
+  const Dataset data = drawn_data(40);
+  auto loader = std::make_unique<Loader>(data, LoaderOptions{.batch = 8, .policy = InputPolicy::prefetch});
+  loader->get(0, 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);  // ends the child where it would hang
+    loader.reset();
+    _exit(0);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(loader->get(0, 1).step == 1);
+}
+#endif
 
 TEST_CASE("A batch larger than the data set is the data set") {
   const Dataset data = drawn_data(3);

@@ -123,6 +123,20 @@ TEST_CASE("Another rounding mode is refused by name") {
   CHECK(Session::try_make(compiled));
 }
 
+TEST_CASE("Traps are refused by name, and the caller's flags stay as they were") {
+  const auto compiled = compile(halves_only());
+  std::feclearexcept(FE_ALL_EXCEPT);
+  REQUIRE(Session::try_make(compiled));
+  CHECK(std::fetestexcept(FE_ALL_EXCEPT) == 0);
+#if defined(__GLIBC__)
+  feenableexcept(FE_INEXACT);
+  const auto session = Session::try_make(compiled);
+  fedisableexcept(FE_INEXACT);
+  REQUIRE_FALSE(session);
+  CHECK_THAT(session.error().message(), ContainsSubstring("stops the program at floating-point exceptions"));
+#endif
+}
+
 TEST_CASE("Flushed results and operands are refused by name") {
 #if defined(__SSE__)
   const auto compiled = compile(halves_only());

@@ -309,9 +309,51 @@ TEST_CASE("Data that does not fit the model is refused with both shapes") {
   Dataset data = quarters(10, 8);
   data.labels.data()[7] = 4;
   CHECK_THAT(try_evaluate(context, model, data).error().message(), ContainsSubstring("label 4 in row 7"));
+  data.labels.data()[7] = -1;
+  CHECK_THAT(try_evaluate(context, model, data).error().message(), ContainsSubstring("label -1 in row 7"));
+  CHECK_THAT(Trainer::try_make(context, model, data, {}).error().message(), ContainsSubstring("label -1 in row 7"));
+  data.labels = LabelTensor({9});
+  CHECK_THAT(try_evaluate(context, model, data).error().message(), ContainsSubstring("10 images and 9 labels"));
   TrainOptions options;
   options.batch = 0;
   CHECK_THAT(Trainer::try_make(context, model, quarters(10, 8), options).error().message(), ContainsSubstring("batch is 0"));
+}
+
+TEST_CASE("A training that nothing can come of is refused") {
+  Context context;
+  Model flat("flat", {2, 2, 1}, {{"flatten", FlattenLayer{}}}, 1);
+  const Dataset data = quarters(10, 2);
+  CHECK_THAT(Trainer::try_make(context, flat, data, {}).error().message(), ContainsSubstring("\"flat\" has nothing to train"));
+  Model dead("dead", {2, 2, 1},
+             {{"flatten", FlattenLayer{}}, {"fc", LinearLayer{4}, {"flatten"}}, {"relu", ReluLayer{}, {"flatten"}}}, 1);
+  CHECK_THAT(Trainer::try_make(context, dead, data, {}).error().message(), ContainsSubstring("nothing to train"));
+  Model model = small_model();
+  TrainOptions options;
+  for (const float norm : {-1.0F, std::numeric_limits<float>::quiet_NaN()}) {
+    options.recipe.clip_norm = norm;
+    CHECK_THAT(Trainer::try_make(context, model, quarters(10, 8), options).error().message(), ContainsSubstring("clip_norm"));
+  }
+}
+
+TEST_CASE("An epoch of more steps than the ring holds, unasked, has the totals of one that is asked after every step") {
+  const Dataset data = quarters(300, 8);
+  TrainOptions options = small_options();
+  options.epochs = 1;
+  options.batch = 2;  // 150 steps
+  const auto totals = [&](bool ask) {
+    Context context;
+    Model model = small_model();
+    Trainer trainer(context, model, data, options);
+    while (!trainer.finished()) {
+      trainer.try_step().value();
+      if (ask) trainer.state();
+    }
+    return trainer.last_epoch();
+  };
+  const EpochTotals asked = totals(true), unasked = totals(false);
+  CHECK(unasked.samples == 300);
+  CHECK(unasked.correct == asked.correct);
+  CHECK(unasked.loss_sum == asked.loss_sum);
 }
 
 TEST_CASE("A training step of LeNet-5 at batch 64 leaves a tape under 16 KB") {
