@@ -57,6 +57,6 @@ BoundStep bind_product(const Conv2d& node, std::span<const Node> rest, const Bin
 bool ends_product(const Node& head, std::span<const Node> rest, const TensorTable& tensors);
 std::optional<Packing> pack_product(const Node& node, const Binder& binder);
 // cpu_fusion.cpp: updates of one guard and the same hyper-parameters.
-BoundStep bind_updates(std::span<const Node> updates, const Binder& binder);
+BoundStep bind_updates(std::span<const Node> nodes, const Binder& b);
 
 }  // namespace vitro

@@ -101,11 +101,11 @@ class Capture {
     for (TensorId id : graph_->outputs) ++readers[index_of(id)];
     std::vector<std::optional<Packing>> packings(storage_.storages.size());
     for (const Node& node : graph_->nodes) {
-      std::optional<Packing> packing = backend_.packing(node, graph_->tensors);
+      const std::optional<Packing> packing = backend_.packing(node, graph_->tensors);
       if (!packing || graph_->tensors[packing->operand].role != Role::constant || readers[index_of(packing->operand)] != 1)
         continue;
       graph_->tensors[packing->operand].packed = true;
-      packings[storage_.storage_of[index_of(packing->operand)]] = std::move(packing);
+      packings[storage_.storage_of[index_of(packing->operand)]] = packing;
     }
     std::size_t bytes = 0;
     for (std::size_t i = 0; i < storage_.storages.size(); ++i) {

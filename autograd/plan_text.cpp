@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace vitro {
 namespace {
@@ -22,7 +23,7 @@ std::string aligned_right(const std::string& text, std::size_t width) {
 std::string scaled(double number, double base, const std::array<const char*, 4>& units) {
   std::size_t unit = 0;
   for (; number >= base && unit + 1 < units.size(); ++unit) number /= base;
-  const auto tenths = static_cast<long long>(number * 10 + 0.5);
+  const auto tenths = static_cast<long long>(std::floor(number * 10 + 0.5));
   return std::to_string(tenths / 10) + (unit == 0 ? "" : "." + std::to_string(tenths % 10)) + " " + units[unit];
 }
 

@@ -18,18 +18,18 @@ std::string text(DType type, const Shape& shape) { return to_string(type) + to_s
 
 }  // namespace
 
-std::size_t Replay::memory_bytes(const Plan& plan, PortMemory own) noexcept {
+std::size_t Replay::memory_bytes(const Plan& plan, PortMemory port_memory) noexcept {
   std::size_t bytes = rounded(plan.arena_bytes());
   for (std::size_t i = 0; i < plan.ports().size(); ++i) {
-    if (own == PortMemory::own && needs_memory(plan.ports()[i], i)) bytes += rounded(bytes_of(plan.ports()[i]));
+    if (port_memory == PortMemory::own && needs_memory(plan.ports()[i], i)) bytes += rounded(bytes_of(plan.ports()[i]));
   }
   return bytes;
 }
 
-Result<Replay> Replay::try_make(std::shared_ptr<const Plan> plan, Context& context, PortMemory own,
+Result<Replay> Replay::try_make(std::shared_ptr<const Plan> plan, Context& context, PortMemory port_memory,
                                 std::span<std::byte> memory) {
   if (Status status = plan->check(context); !status) return std::move(status).error();
-  const std::size_t bytes = memory_bytes(*plan, own);
+  const std::size_t bytes = memory_bytes(*plan, port_memory);
   Replay replay(Empty(), std::move(plan), context);
   if (memory.data() == nullptr) {
     replay.own_memory_ = allocate_array<std::byte>(static_cast<std::ptrdiff_t>(bytes));
@@ -49,7 +49,7 @@ Result<Replay> Replay::try_make(std::shared_ptr<const Plan> plan, Context& conte
   for (std::size_t i = 0; i < ports.size(); ++i) {
     std::byte*& base = replay.bases_[Plan::kFirstPort + i];
     base = ports[i].recorded;
-    if (own == PortMemory::given || !needs_memory(ports[i], i)) continue;
+    if (port_memory == PortMemory::given || !needs_memory(ports[i], i)) continue;
     base = memory.data() + used;
     used += rounded(bytes_of(ports[i]));
   }

@@ -16,17 +16,17 @@ enum class PortMemory : std::uint8_t {
 class Replay {
  public:
   // Inputs, parameters and states lie where they were recorded until they are set. `context` must outlive the replay. `memory`,
-  // if given, is used instead of the heap: memory_bytes(plan, ports), 64-byte
+  // if given, is used instead of the heap: memory_bytes(plan, port_memory), 64-byte
   // aligned, the caller's for as long as the replay lives. Errors: Plan::check(); memory that is too small or not aligned.
-  static Result<Replay> try_make(std::shared_ptr<const Plan> plan, Context& context, PortMemory ports = PortMemory::own,
+  static Result<Replay> try_make(std::shared_ptr<const Plan> plan, Context& context, PortMemory port_memory = PortMemory::own,
                                  std::span<std::byte> memory = {});
 #if defined(__cpp_exceptions)
-  Replay(std::shared_ptr<const Plan> plan, Context& context, PortMemory ports = PortMemory::own,
+  Replay(std::shared_ptr<const Plan> plan, Context& context, PortMemory port_memory = PortMemory::own,
          std::span<std::byte> memory = {})
-      : Replay(try_make(std::move(plan), context, ports, memory).value()) {}
+      : Replay(try_make(std::move(plan), context, port_memory, memory).value()) {}
 #endif
   // Bytes of a plan's arena and, where they are the replay's own, of its outputs and placeholders.
-  static std::size_t memory_bytes(const Plan& plan, PortMemory ports = PortMemory::own) noexcept;
+  static std::size_t memory_bytes(const Plan& plan, PortMemory port_memory = PortMemory::own) noexcept;
 
   const Plan& plan() const noexcept { return *plan_; }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <vector>
 
 namespace vitro::tools {
@@ -43,7 +44,7 @@ std::string sizes(const Plan& plan) {
 constexpr double kWidth = 1000, kHeight = 560, kLeft = 90, kTop = 40, kBottom = 50;
 
 std::string number(double value) {
-  const auto tenths = static_cast<long long>(value * 10 + 0.5);
+  const auto tenths = std::llround(value * 10);
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10);
 }
 
