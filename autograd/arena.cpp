@@ -21,7 +21,7 @@ constexpr std::size_t kMostTries = 1000;  // of one order
 class Packer {
  public:
   explicit Packer(std::span<const Lifetime> lifetimes) : blocks_(lifetimes.begin(), lifetimes.end()) {
-    for (Lifetime& block : blocks_) block.bytes = (block.bytes + kAlignment - 1) / kAlignment * kAlignment;
+    for (Lifetime& block : blocks_) block.bytes = aligned_up(block.bytes);
     by_time_.resize(blocks_.size());
     std::iota(by_time_.begin(), by_time_.end(), 0U);
     std::stable_sort(by_time_.begin(), by_time_.end(),
@@ -231,7 +231,7 @@ ArenaLayout spread_arena(std::span<const Lifetime> lifetimes) {
   ArenaLayout layout;
   for (const Lifetime& lifetime : lifetimes) {
     layout.offsets.push_back(layout.bytes);
-    layout.bytes += (lifetime.bytes + kAlignment - 1) / kAlignment * kAlignment;
+    layout.bytes += aligned_up(lifetime.bytes);
   }
   layout.lower_bound = Packer(lifetimes).lower_bound();
   return layout;

@@ -73,7 +73,7 @@ class Capture {
     for (std::size_t i = 0; i < named.size(); ++i) {
       const TensorInfo& info = graph_->tensors[TensorId(i)];
       const std::byte* const begin = named[i] && info.role != Role::computed ? tape_.memory_of(TensorId(i)) : nullptr;
-      const std::size_t bytes = static_cast<std::size_t>(info.shape.elements()) * size_of(info.type);
+      const std::size_t bytes = bytes_of(info.shape, info.type);
       if (begin != nullptr && bytes > 0) extents.push_back({begin, begin + bytes, TensorId(i), written[i]});
     }
     std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) { return std::less<>()(a.begin, b.begin); });
@@ -113,7 +113,7 @@ class Capture {
       if (storage.where != Storage::Where::constants) continue;
       if (packings[i]) storage.bytes = packings[i]->bytes;
       storage.place = {bytes, Plan::kConstants};
-      bytes += (storage.bytes + kAlignment - 1) / kAlignment * kAlignment;
+      bytes += aligned_up(storage.bytes);
     }
     plan_->constant_bytes_ = bytes;
     plan_->constants_ = allocate_array<std::byte>(static_cast<std::ptrdiff_t>(bytes));
@@ -231,8 +231,7 @@ std::size_t Plan::output_bytes() const noexcept {
   std::size_t bytes = 0;
   for (const Port& port : ports_) {
     if (port.kind != PortKind::output) continue;
-    const std::size_t size = static_cast<std::size_t>(port.shape.elements()) * size_of(port.type);
-    bytes += (size + kAlignment - 1) / kAlignment * kAlignment;
+    bytes += aligned_up(bytes_of(port.shape, port.type));
   }
   return bytes;
 }

@@ -61,8 +61,6 @@ Operands operands_of(std::span<const Node> step, const TensorTable& tensors) {
   return operands;
 }
 
-std::size_t bytes_of(const TensorInfo& info) { return static_cast<std::size_t>(info.shape.elements()) * size_of(info.type); }
-
 std::string place_text(const Plan& plan, const TensorInfo& info) {
   if (info.place.base == Plan::kArena) return "arena @" + std::to_string(info.place.offset);
   if (info.place.base == Plan::kConstants)
@@ -73,7 +71,7 @@ std::string place_text(const Plan& plan, const TensorInfo& info) {
 
 std::string port_text(const Plan& plan, const TensorTable& tensors, TensorId id) {
   const TensorInfo& info = tensors[id];
-  return describe(id, tensors) + " (" + place_text(plan, info) + ", " + std::to_string(bytes_of(info)) + " B)";
+  return describe(id, tensors) + " (" + place_text(plan, info) + ", " + std::to_string(bytes_of(info.shape, info.type)) + " B)";
 }
 
 double flops_of(std::span<const Node> step, const TensorTable& tensors) {
@@ -94,7 +92,8 @@ std::string step_rows(const Plan& plan, const TensorTable& tensors, std::size_t 
                      aligned_right(flops_text(flops_of(step, tensors)), 11) + "  ";
   const auto row = [&](const char* verb, TensorId id) {
     text += head + padded(verb, 8) + padded(vitro::describe(id, tensors), tensor_width) + "  " +
-            aligned_right(bytes_text(bytes_of(tensors[id])), 10) + "  " + place_text(plan, tensors[id]) + "\n";
+            aligned_right(bytes_text(bytes_of(tensors.shape(id), tensors[id].type)), 10) + "  " +
+            place_text(plan, tensors[id]) + "\n";
     head = std::string(head.size(), ' ');
   };
   for (TensorId id : operands.outputs) row(has(operands.inputs, id) ? "updates" : "writes", id);

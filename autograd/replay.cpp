@@ -5,10 +5,6 @@
 namespace vitro {
 namespace {
 
-std::size_t rounded(std::size_t bytes) noexcept { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-std::size_t bytes_of(const Port& port) noexcept { return static_cast<std::size_t>(port.shape.elements()) * size_of(port.type); }
-
 // Whether the replay must find memory for the port: no other port or constant lies there, and it was recorded nowhere.
 bool needs_memory(const Port& port, std::size_t index) noexcept {
   return port.place.base == Plan::kFirstPort + index && port.recorded == nullptr;
@@ -19,9 +15,10 @@ std::string text(DType type, const Shape& shape) { return to_string(type) + to_s
 }  // namespace
 
 std::size_t Replay::memory_bytes(const Plan& plan, PortMemory port_memory) noexcept {
-  std::size_t bytes = rounded(plan.arena_bytes());
+  std::size_t bytes = aligned_up(plan.arena_bytes());
   for (std::size_t i = 0; i < plan.ports().size(); ++i) {
-    if (port_memory == PortMemory::own && needs_memory(plan.ports()[i], i)) bytes += rounded(bytes_of(plan.ports()[i]));
+    if (port_memory == PortMemory::own && needs_memory(plan.ports()[i], i))
+      bytes += aligned_up(bytes_of(plan.ports()[i].shape, plan.ports()[i].type));
   }
   return bytes;
 }
@@ -44,14 +41,14 @@ Result<Replay> Replay::try_make(std::shared_ptr<const Plan> plan, Context& conte
   replay.bases_.assign(replay.plan_->bases(), nullptr);
   replay.bases_[Plan::kArena] = memory.data();
   replay.bases_[Plan::kConstants] = replay.plan_->constants();
-  std::size_t used = rounded(replay.plan_->arena_bytes());
+  std::size_t used = aligned_up(replay.plan_->arena_bytes());
   const std::span<const Port> ports = replay.plan_->ports();
   for (std::size_t i = 0; i < ports.size(); ++i) {
     std::byte*& base = replay.bases_[Plan::kFirstPort + i];
     base = ports[i].recorded;
     if (port_memory == PortMemory::given || !needs_memory(ports[i], i)) continue;
     base = memory.data() + used;
-    used += rounded(bytes_of(ports[i]));
+    used += aligned_up(bytes_of(ports[i].shape, ports[i].type));
   }
   return replay;
 }

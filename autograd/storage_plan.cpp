@@ -7,8 +7,6 @@
 namespace vitro {
 namespace {
 
-std::size_t bytes_of(const TensorInfo& info) { return static_cast<std::size_t>(info.shape.elements()) * size_of(info.type); }
-
 class StoragePlanner {
  public:
   explicit StoragePlanner(const Graph& graph) : graph_(graph) { plan_.storage_of.assign(graph.tensors.size(), kNoNode); }
@@ -35,7 +33,7 @@ class StoragePlanner {
       const auto where = info.role == Role::computed   ? Storage::Where::arena
                          : info.role == Role::constant ? Storage::Where::constants
                                                        : Storage::Where::port;
-      plan_.storages.push_back({where, id, bytes_of(info)});
+      plan_.storages.push_back({where, id, bytes_of(info.shape, info.type)});
     }
     return plan_.storages[index];
   }

@@ -88,8 +88,7 @@ Var Tape::state(TensorView view) {
 }
 
 TensorId Tape::make(const Shape& shape, DType type) {
-  const Place place =
-      mode_ == TapeMode::record ? kNowhere : allocate(static_cast<std::size_t>(shape.elements()) * size_of(type));
+  const Place place = mode_ == TapeMode::record ? kNowhere : allocate(bytes_of(shape, type));
   return tensors_.add({shape, place, type, Role::computed, false});
 }
 
@@ -170,7 +169,7 @@ Var Tape::gradient(Var x) const {
 std::size_t Tape::record_bytes() const noexcept { return nodes_.size() * sizeof(Node) + tensors_.size() * sizeof(TensorInfo); }
 
 Place Tape::allocate(std::size_t bytes) {
-  bytes = std::max<std::size_t>((bytes + kAlignment - 1) / kAlignment * kAlignment, kAlignment);
+  bytes = std::max<std::size_t>(aligned_up(bytes), kAlignment);
   if (chunks_.empty() || chunks_.back().bytes - used_ < bytes) {
     Chunk chunk;
     chunk.bytes = std::max({bytes, kFirstChunkBytes, chunks_.empty() ? 0 : 2 * chunks_.back().bytes});

@@ -18,6 +18,10 @@ inline constexpr TensorId kNoTensor{0xFFFFFFFFU};  // an optional operand that i
 enum class DType : std::uint8_t { f32, i32, u8 };
 constexpr std::size_t size_of(DType type) noexcept { return type == DType::u8 ? 1 : 4; }
 const char* to_string(DType type) noexcept;
+// Of a dense tensor's elements.
+inline std::size_t bytes_of(const Shape& shape, DType type) noexcept {
+  return static_cast<std::size_t>(shape.elements()) * size_of(type);
+}
 
 enum class Role : std::uint8_t {
   input,      // the caller's memory, only read

@@ -11,7 +11,7 @@
 namespace vitro {
 
 void* allocate_bytes(std::size_t bytes) {
-  const std::size_t rounded = bytes == 0 ? kAlignment : (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const std::size_t rounded = bytes == 0 ? kAlignment : aligned_up(bytes);
   void* memory = rounded < bytes ? nullptr : ::operator new (rounded, std::align_val_t{kAlignment}, std::nothrow);
   if (memory == nullptr) {
     fail(ErrorCode::out_of_memory, "the system refused " + std::to_string(bytes) + " bytes of memory");

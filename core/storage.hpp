@@ -10,6 +10,9 @@ namespace vitro {
 
 inline constexpr std::size_t kAlignment = 64;
 
+// The smallest multiple of kAlignment that is at least `bytes`. Requires bytes + kAlignment - 1 to fit.
+constexpr std::size_t aligned_up(std::size_t bytes) noexcept { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
 // Zero-filled bytes, aligned to kAlignment, rounded up to a multiple of it; never null, also for 0 bytes. Fails with
 // out_of_memory, naming the size.
 void* allocate_bytes(std::size_t bytes);

@@ -22,9 +22,9 @@ struct Overload : F... {
 template <class... F>
 Overload(F...) -> Overload<F...>;
 
-// The shape of a sample (without the batch) as that of a batch of one, and back.
-Result<Shape> with_batch(const Shape& sample) {
-  std::array<Index, kMaxRank + 1> dims{1};
+// The shape of a sample in a batch, and back.
+Result<Shape> with_batch(const Shape& sample, Index batch) {
+  std::array<Index, kMaxRank + 1> dims{batch};
   for (int axis = 0; axis < sample.rank(); ++axis) dims[static_cast<std::size_t>(axis) + 1] = sample[axis];
   return Shape::make({dims.data(), static_cast<std::size_t>(sample.rank()) + 1});
 }
@@ -112,7 +112,7 @@ Status Model::build(Index max_parameters) {
     return Error(ErrorCode::invalid_argument, "model \"" + name_ + "\": the input of one sample has shape " +
                                                   to_string(input_) + "; it must have 1 to 5 dimensions, none of them 0");
   }
-  Result<Shape> input = with_batch(input_);
+  Result<Shape> input = with_batch(input_, 1);
   if (!input) return std::move(input).error();
   std::vector<Shape> shapes = {input.value()};  // [0] the input, [i + 1] the output of layer i; batch of one
   for (std::size_t i = 0; i < layers_.size(); ++i) {
@@ -180,6 +180,8 @@ Status Model::add_layer(std::size_t index, std::vector<Shape>& shapes, Index& ma
   resolved_.push_back(std::move(resolved));
   return {};
 }
+
+Result<Shape> Model::try_batch_shape(Index batch) const { return with_batch(input_, batch); }
 
 Index Model::parameter_count() const noexcept {
   Index count = 0;

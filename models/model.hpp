@@ -31,7 +31,9 @@ class Model {
 
   const std::string& name() const noexcept { return name_; }
   const std::vector<Layer>& layers() const noexcept { return layers_; }
-  const Shape& input_shape() const noexcept { return input_; }    // of one sample
+  const Shape& input_shape() const noexcept { return input_; }  // of one sample
+  // Of a batch: [batch, ...]. Errors: a negative batch, overflow.
+  Result<Shape> try_batch_shape(Index batch) const;
   const Shape& output_shape() const noexcept { return output_; }  // of one sample: [classes] for a classifier
   std::vector<Parameter>& parameters() noexcept { return parameters_; }
   const std::vector<Parameter>& parameters() const noexcept { return parameters_; }

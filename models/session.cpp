@@ -11,14 +11,6 @@ namespace {
 
 constexpr std::array<int, kMaxRank> kAxesInOrder{0, 1, 2, 3, 4, 5};
 
-std::size_t rounded(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-Result<Shape> batch_shape(const Shape& sample, Index batch) {
-  std::vector<Index> dims = {batch};
-  dims.insert(dims.end(), sample.dims().begin(), sample.dims().end());
-  return Shape::make(dims);
-}
-
 }  // namespace
 
 Result<std::shared_ptr<const CompiledModel>> CompiledModel::try_make(const Model& model, const Options& options) {
@@ -26,7 +18,7 @@ Result<std::shared_ptr<const CompiledModel>> CompiledModel::try_make(const Model
     return Error(ErrorCode::invalid_argument,
                  "session: the batch is " + std::to_string(options.batch) + "; it must be at least 1");
   }
-  Result<Shape> input = batch_shape(model.input_shape(), options.batch);
+  Result<Shape> input = model.try_batch_shape(options.batch);
   if (!input) return std::move(input).error();
   Result<std::unique_ptr<Context>> context = Context::try_make(options.context);
   if (!context) return std::move(context).error();
@@ -49,7 +41,7 @@ Result<std::shared_ptr<const CompiledModel>> CompiledModel::try_make(const Model
   compiled->input_port_ = compiled->plan_->port(x);
   compiled->output_port_ = compiled->plan_->port(scores);
   compiled->session_bytes_ =
-      rounded(compiled->plan_->arena_bytes()) + context.value()->scratch_bytes(compiled->plan_->scratch());
+      aligned_up(compiled->plan_->arena_bytes()) + context.value()->scratch_bytes(compiled->plan_->scratch());
   return std::shared_ptr<const CompiledModel>(std::move(compiled));
 }
 
@@ -59,7 +51,7 @@ Result<std::unique_ptr<Session>> Session::try_make(std::shared_ptr<const Compile
   }
   Result<std::unique_ptr<Context>> context = Context::try_make(compiled->context_options());
   if (!context) return std::move(context).error();
-  const std::size_t arena = rounded(compiled->plan().arena_bytes());
+  const std::size_t arena = aligned_up(compiled->plan().arena_bytes());
   if (memory.data() != nullptr) {
     if (memory.size() < compiled->session_bytes() || reinterpret_cast<std::uintptr_t>(memory.data()) % kAlignment != 0) {
       return Error(ErrorCode::invalid_argument,

@@ -26,16 +26,10 @@ Status check_options(const Model& model, const Dataset& data, const TrainOptions
   return at_least_one("the number of images", data.size());
 }
 
-Shape batch_shape(const Model& model, Index count) {
-  std::vector<Index> dims = {count};
-  dims.insert(dims.end(), model.input_shape().dims().begin(), model.input_shape().dims().end());
-  return Shape(dims);
-}
-
 // Whether the loss depends on any parameter.
 Status check_trainable(Context& context, Model& model) {
   Tape tape(context, TapeMode::record);
-  const Var scores = model.forward(tape.placeholder(batch_shape(model, 1)), model.place_parameters(tape));
+  const Var scores = model.forward(tape.placeholder(model.try_batch_shape(1).value()), model.place_parameters(tape));
   if (tape.tensors()[scores.id].needs_gradient) return {};
   return Error(ErrorCode::invalid_argument,
                "training: model \"" + model.name() + "\" has nothing to train: no layer with weights leads to its output");
@@ -159,7 +153,7 @@ Status Trainer::run_captured(const Batch& batch, StepRecord& record, const std::
 
 Result<Trainer::CapturedStep> Trainer::capture(Index count) {
   Tape tape(context_, TapeMode::record);
-  const StepInputs inputs{.pixels = tape.placeholder(batch_shape(model_, count), DType::u8),
+  const StepInputs inputs{.pixels = tape.placeholder(model_.try_batch_shape(count).value(), DType::u8),
                           .labels = tape.placeholder({count}, DType::i32),
                           .hyper = tape.input(hyper_.view()),
                           .max_norm = options_.recipe.clip_norm > 0 ? tape.input(max_norm_.view()) : Var{},

@@ -163,7 +163,7 @@ Result<SumToShapeProblem> sum_to_shape_problem(const Shape& from, const Shape& t
 
 ScratchSize sum_to_shape_scratch(const Context&, const SumToShapeProblem& problem) {
   const std::array<Index, 2> elements = intermediate_elements(problem);
-  return {rounded_up(float_bytes(elements[0])) + rounded_up(float_bytes(elements[1])), 0};
+  return {aligned_up(float_bytes(elements[0])) + aligned_up(float_bytes(elements[1])), 0};
 }
 
 void run_sum_to_shape(Context& context, const SumToShapeProblem& problem, const float* dy, float* dx) noexcept {
@@ -193,7 +193,7 @@ void run_sum_to_shape(Context& context, const SumToShapeProblem& problem, const 
     }
     from = to;
     if (next >= 0) {
-      intermediate += rounded_up(float_bytes(outer * inner)) / sizeof(float);
+      intermediate += aligned_up(float_bytes(outer * inner)) / sizeof(float);
       inner *= product(problem, next + 1, group);
     }
     group = next;

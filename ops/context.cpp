@@ -33,8 +33,6 @@ ThreadPoolOptions pool_options(const ContextOptions& options) {
   return {.threads = options.threads, .spin_microseconds = options.spin_microseconds, .executor = options.executor};
 }
 
-std::size_t rounded(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
 }  // namespace
 
 Context::Context(const ContextOptions& options)
@@ -54,32 +52,32 @@ void Context::reserve_scratch(std::size_t shared_bytes, std::size_t thread_bytes
     own_shared_.reset();  // first, so that the peak is not old plus new
     shared_scratch_ = nullptr;
     shared_bytes_ = 0;
-    own_shared_ = allocate_array<std::byte>(static_cast<std::ptrdiff_t>(rounded(shared_bytes)));
+    own_shared_ = allocate_array<std::byte>(static_cast<std::ptrdiff_t>(aligned_up(shared_bytes)));
     shared_scratch_ = own_shared_.get();
-    shared_bytes_ = rounded(shared_bytes);
+    shared_bytes_ = aligned_up(shared_bytes);
   }
   if (thread_bytes > thread_bytes_) {
     own_thread_.reset();
     thread_scratch_ = nullptr;
     thread_bytes_ = 0;
-    const std::size_t all = rounded(thread_bytes) * static_cast<std::size_t>(threads());
+    const std::size_t all = aligned_up(thread_bytes) * static_cast<std::size_t>(threads());
     own_thread_ = allocate_array<std::byte>(static_cast<std::ptrdiff_t>(all));
     thread_scratch_ = own_thread_.get();
-    thread_bytes_ = rounded(thread_bytes);
+    thread_bytes_ = aligned_up(thread_bytes);
   }
 }
 
 std::size_t Context::scratch_bytes(const ScratchSize& size) const noexcept {
-  return rounded(size.shared_bytes) + rounded(size.thread_bytes) * static_cast<std::size_t>(threads());
+  return aligned_up(size.shared_bytes) + aligned_up(size.thread_bytes) * static_cast<std::size_t>(threads());
 }
 
 void Context::lend_scratch(const ScratchSize& size, std::byte* memory) noexcept {
   own_shared_.reset();
   own_thread_.reset();
   shared_scratch_ = memory;
-  shared_bytes_ = rounded(size.shared_bytes);
+  shared_bytes_ = aligned_up(size.shared_bytes);
   thread_scratch_ = memory + shared_bytes_;
-  thread_bytes_ = rounded(size.thread_bytes);
+  thread_bytes_ = aligned_up(size.thread_bytes);
 }
 
 }  // namespace vitro

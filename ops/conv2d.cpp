@@ -58,13 +58,13 @@ ForwardPlan forward_plan(const Conv2dProblem& p) noexcept {
 }
 
 std::size_t table_bytes(const ForwardPlan& plan) noexcept {
-  return rounded_up(static_cast<std::size_t>(plan.segments) * sizeof(Index));
+  return aligned_up(static_cast<std::size_t>(plan.segments) * sizeof(Index));
 }
 
 // A thread's scratch: the batch's tables, where the kernel rows stand, then the band.
 std::size_t thread_bytes(const Conv2dProblem& p, const ForwardPlan& plan) noexcept {
   const Index band = plan.copy ? plan.height * plan.width * p.c : 0;
-  return row_batch_bytes(plan.segments) + table_bytes(plan) + rounded_up(float_bytes(band));
+  return row_batch_bytes(plan.segments) + table_bytes(plan) + aligned_up(float_bytes(band));
 }
 
 // Zeros to point to: as long as a segment, and as all channels, since groups step through them.
@@ -222,7 +222,7 @@ std::size_t conv2d_packed_bytes(const Context& context, const Conv2dProblem& pro
 ScratchSize conv2d_packed_scratch(const Context& context, const Conv2dProblem& problem) {
   if (forward_in_pixel_lanes(context, problem)) return {0, forward_pixel_lanes_bytes(problem)};
   const bool lanes = forward_in_batch_lanes(context, problem);
-  return {rounded_up(float_bytes(zero_row_floats(problem))),
+  return {aligned_up(float_bytes(zero_row_floats(problem))),
           lanes ? forward_batch_lanes_bytes(context, problem) : thread_bytes(problem, forward_plan(problem))};
 }
 
@@ -251,7 +251,7 @@ void pack_conv2d(Context& context, const Conv2dProblem& p, const float* w, float
 void run_conv2d(Context& context, const Conv2dProblem& problem, const float* x, const float* w, const Epilogue& epilogue,
                 float* y) noexcept {
   if (forward_in_pixel_lanes(context, problem)) return run_forward_pixel_lanes(context, problem, x, w, epilogue, y);
-  float* const packed = reinterpret_cast<float*>(context.shared_scratch() + rounded_up(float_bytes(zero_row_floats(problem))));
+  float* const packed = reinterpret_cast<float*>(context.shared_scratch() + aligned_up(float_bytes(zero_row_floats(problem))));
   pack_conv2d(context, problem, w, packed);
   run_conv2d_packed(context, problem, x, packed, epilogue, y);
 }

@@ -31,12 +31,12 @@ struct Scratch {
   Scratch(const Context& context, const Conv2dProblem& p, Index source, Index target_row, Index rows, Index segments,
           Index copied) noexcept
       : pitch((block_images(context, p) + 15) / 16 * 16),
-        source_bytes(rounded_up(float_bytes(context.kernels().packed_b_size(source, block_images(context, p))))),
-        target_bytes(rounded_up(float_bytes(target_row * pitch))),
-        copied_bytes(rounded_up(float_bytes(copied * block_images(context, p)))),
-        a_bytes(rounded_up(static_cast<std::size_t>(rows * segments) * sizeof(float*))),
-        c_bytes(rounded_up(static_cast<std::size_t>(rows) * sizeof(float*))),
-        segment_bytes(rounded_up(static_cast<std::size_t>(segments) * sizeof(Index))) {}
+        source_bytes(aligned_up(float_bytes(context.kernels().packed_b_size(source, block_images(context, p))))),
+        target_bytes(aligned_up(float_bytes(target_row * pitch))),
+        copied_bytes(aligned_up(float_bytes(copied * block_images(context, p)))),
+        a_bytes(aligned_up(static_cast<std::size_t>(rows * segments) * sizeof(float*))),
+        c_bytes(aligned_up(static_cast<std::size_t>(rows) * sizeof(float*))),
+        segment_bytes(aligned_up(static_cast<std::size_t>(segments) * sizeof(Index))) {}
 
   std::size_t bytes() const noexcept { return source_bytes + target_bytes + copied_bytes + a_bytes + c_bytes + segment_bytes; }
   void place(std::byte* memory) noexcept {

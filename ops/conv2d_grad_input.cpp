@@ -49,7 +49,7 @@ void pack_transposed(Context& context, const Conv2dProblem& p, const float* w, f
 // A thread's scratch: the batch's tables, then which filter rows each segment multiplies, then a source pointer for each
 // segment.
 std::size_t segment_bytes(const Conv2dProblem& p) noexcept {
-  return rounded_up(static_cast<std::size_t>(p.kh * p.kw) * sizeof(Index));
+  return aligned_up(static_cast<std::size_t>(p.kh * p.kw) * sizeof(Index));
 }
 
 // The gradient of the pixels (ih, iw) in `rows` x `columns` of images [n_begin, n_end): one matrix product.
@@ -155,7 +155,7 @@ bool packs_nothing(const Context& context, const Conv2dProblem& p) noexcept {
 }
 
 std::size_t transposed_bytes(const Conv2dProblem& p) noexcept {
-  return rounded_up(float_bytes(p.kh * p.kw * p.group_in() * p.oc));
+  return aligned_up(float_bytes(p.kh * p.kw * p.group_in() * p.oc));
 }
 
 }  // namespace

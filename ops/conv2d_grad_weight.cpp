@@ -56,7 +56,7 @@ GradWeightPass grad_weight_pass(const Context& context, const Conv2dProblem& p) 
   return pass;
 }
 
-std::size_t zero_bytes(const Conv2dProblem& p) noexcept { return rounded_up(float_bytes(p.oc)); }
+std::size_t zero_bytes(const Conv2dProblem& p) noexcept { return aligned_up(float_bytes(p.oc)); }
 
 std::size_t pass_packed_bytes(const Conv2dProblem& p, const GradWeightPass& pass) noexcept {
   return float_bytes(pass.pass * p.attrs.groups * pass.packed_step);

@@ -21,10 +21,10 @@ struct Columns {
         source(has_padding(p.attrs) ? padded_height(p) * padded_width(p) * p.c : 0),
         gemm(context.kernels().gemm_scratch(p.oc, taps, band * p.ow)) {}
 
-  std::size_t matrix_bytes(const Conv2dProblem& p) const noexcept { return rounded_up(float_bytes(band * p.ow * row)); }
-  std::size_t source_bytes() const noexcept { return rounded_up(float_bytes(source)); }
+  std::size_t matrix_bytes(const Conv2dProblem& p) const noexcept { return aligned_up(float_bytes(band * p.ow * row)); }
+  std::size_t source_bytes() const noexcept { return aligned_up(float_bytes(source)); }
   std::size_t offset_bytes(const Conv2dProblem& p) const noexcept {
-    return rounded_up(static_cast<std::size_t>(p.kh * p.kw) * sizeof(Index));
+    return aligned_up(static_cast<std::size_t>(p.kh * p.kw) * sizeof(Index));
   }
   std::size_t thread_bytes(const Conv2dProblem& p) const noexcept {
     return matrix_bytes(p) + source_bytes() + offset_bytes(p) + float_bytes(gemm);
@@ -65,7 +65,7 @@ bool grad_weight_by_columns(const Context& context, const Conv2dProblem& p) noex
 
 ScratchSize grad_weight_columns_scratch(const Context& context, const Conv2dProblem& p) noexcept {
   const Columns columns(context, p);
-  return {rounded_up(float_bytes((columns.pass + 1) * columns.taps * p.oc)), columns.thread_bytes(p)};
+  return {aligned_up(float_bytes((columns.pass + 1) * columns.taps * p.oc)), columns.thread_bytes(p)};
 }
 
 void run_grad_weight_columns(Context& context, const Conv2dProblem& p, const float* x, const float* dy, float* dw) noexcept {

@@ -34,7 +34,7 @@ struct Lanes {
         source(padded_height(p) * padded_width(p) * p.c * kGemmLanes),
         gradient(band * p.ow * p.oc * kGemmLanes) {}
 
-  std::size_t sums_bytes() const noexcept { return rounded_up(float_bytes((std::min(pass, chunks) + 1) * sums)); }
+  std::size_t sums_bytes() const noexcept { return aligned_up(float_bytes((std::min(pass, chunks) + 1) * sums)); }
 
   static constexpr Index kMostGroups = 31;  // sum_rows adds up to 512 rows in one chain: these chunks, and what was there
   static constexpr Index kPassFloats = 1 << 18;

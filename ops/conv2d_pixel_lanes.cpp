@@ -136,7 +136,7 @@ bool grad_input_in_pixel_lanes(const Context& context, const Conv2dProblem& p) n
 
 std::size_t forward_pixel_lanes_bytes(const Conv2dProblem& p) noexcept {
   const ForwardBands bands(p);
-  return bands.x_bytes(p) + bands.y_bytes(p) + rounded_up(static_cast<std::size_t>(p.kh * p.kw * p.c) * sizeof(Index));
+  return bands.x_bytes(p) + bands.y_bytes(p) + aligned_up(static_cast<std::size_t>(p.kh * p.kw * p.c) * sizeof(Index));
 }
 
 void run_forward_pixel_lanes(Context& context, const Conv2dProblem& p, const float* x, const float* w, const Epilogue& epilogue,
@@ -185,7 +185,7 @@ void run_forward_pixel_lanes(Context& context, const Conv2dProblem& p, const flo
 std::size_t grad_input_pixel_lanes_bytes(const Conv2dProblem& p) noexcept {
   const GradInputBands bands(p);
   return bands.dx_bytes(p) + bands.dy_bytes(p) + bands.taken_bytes() +
-         rounded_up(static_cast<std::size_t>(p.oc) * sizeof(Index));
+         aligned_up(static_cast<std::size_t>(p.oc) * sizeof(Index));
 }
 
 namespace {

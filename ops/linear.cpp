@@ -291,7 +291,7 @@ void run_linear_grad_input(Context& context, const LinearProblem& problem, const
 }
 
 ScratchSize linear_grad_weight_scratch(const Context& context, const LinearProblem& problem) {
-  const std::size_t zeros = rounded_up(float_bytes(problem.out));
+  const std::size_t zeros = aligned_up(float_bytes(problem.out));
   if (problem.rows <= kFewRows) return {zeros, weight_block_bytes(context, problem)};
   return {zeros + float_bytes(packed_b_step(context.kernels(), std::min(problem.rows, kGradWeightRows), problem.out)),
           row_batch_bytes(1, simd::Accumulate::add)};
@@ -303,7 +303,7 @@ void run_linear_grad_weight(Context& context, const LinearProblem& problem, cons
   float* const zeros = shared_floats(context);
   std::fill_n(zeros, problem.out, 0.0f);
   if (problem.rows <= kFewRows) return multiply_few_rows(context, problem, x, dy, zeros, dw);
-  float* const packed = zeros + rounded_up(float_bytes(problem.out)) / sizeof(float);
+  float* const packed = zeros + aligned_up(float_bytes(problem.out)) / sizeof(float);
   simd::GemmRows product;
   product.n = problem.out;
   product.segments = 1;

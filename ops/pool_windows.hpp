@@ -38,7 +38,7 @@ struct PoolScratch {
 
   static std::size_t bytes(const Pool2dProblem& p) noexcept {
     const Index valid = std::min<Index>(p.attrs.kernel_h, p.h) * std::min<Index>(p.attrs.kernel_w, p.w);
-    return rounded_up(static_cast<std::size_t>(valid) * sizeof(simd::PoolTap));
+    return aligned_up(static_cast<std::size_t>(valid) * sizeof(simd::PoolTap));
   }
   explicit PoolScratch(std::byte* memory) noexcept : taps(reinterpret_cast<simd::PoolTap*>(memory)) {}
 };

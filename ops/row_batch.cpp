@@ -31,7 +31,7 @@ std::size_t row_batch_bytes(Index segments, simd::Accumulate accumulate) noexcep
   const Index pointers =
       std::max(std::min(kMostRows * (segments + 2), kPointers + 2 * kMostRows), kFewestRows * (segments + 2));
   const bool chains = accumulate == simd::Accumulate::add;
-  return rounded_up(table_bytes(pointers)) + (chains ? float_bytes(kMostRows * simd::kGemmRowsScratch) : 0);
+  return aligned_up(table_bytes(pointers)) + (chains ? float_bytes(kMostRows * simd::kGemmRowsScratch) : 0);
 }
 
 RowBatch::RowBatch(const simd::KernelTable& kernels, const simd::GemmRows& product, const GroupStep& step, bool residual,
@@ -49,7 +49,7 @@ RowBatch::RowBatch(const simd::KernelTable& kernels, const simd::GemmRows& produ
   product_.c = c_;
   product_.residual = residual_;
   if (product.accumulate == simd::Accumulate::add) {
-    product_.scratch = reinterpret_cast<float*>(memory + rounded_up(table_bytes(capacity_ * (product.segments + 2))));
+    product_.scratch = reinterpret_cast<float*>(memory + aligned_up(table_bytes(capacity_ * (product.segments + 2))));
   }
 }
 

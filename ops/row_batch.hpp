@@ -2,6 +2,7 @@
 // Internal: collects the rows of a grouped matrix product (pointers into images) and multiplies them a batch at a time.
 #pragma once
 
+#include "../core/storage.hpp"
 #include "../simd/kernels.hpp"
 
 #include <algorithm>
@@ -11,7 +12,6 @@ namespace vitro::ops {
 
 using simd::Index;
 
-constexpr std::size_t rounded_up(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
 constexpr std::size_t float_bytes(Index count) noexcept { return static_cast<std::size_t>(count) * sizeof(float); }
 
 // Size in floats of a packed B[k, n], rounded up so that the next one is 64-byte aligned again.

@@ -13,12 +13,6 @@
 namespace vitro::tools {
 namespace {
 
-Shape with_batch(Index batch, const Shape& sample) {
-  std::vector<Index> dims = {batch};
-  dims.insert(dims.end(), sample.dims().begin(), sample.dims().end());
-  return Shape(std::span<const Index>(dims));
-}
-
 // One run of the program, from the command line to what is printed.
 class Inspection {
  public:
@@ -51,7 +45,7 @@ class Inspection {
   void capture_training() {
     Tape tape(context_, TapeMode::record);
     velocity_ = model_.parameters();
-    const StepInputs inputs{.pixels = tape.placeholder(with_batch(command_.batch, model_.input_shape()), DType::u8),
+    const StepInputs inputs{.pixels = tape.placeholder(model_.try_batch_shape(command_.batch).value(), DType::u8),
                             .labels = tape.placeholder({command_.batch}, DType::i32),
                             .hyper = tape.placeholder({3}),
                             .max_norm = {},
@@ -64,7 +58,7 @@ class Inspection {
   void print_layers() const {
     Context scalar({.isa = Isa::scalar});
     Tape tape(scalar, TapeMode::record);
-    const Var x = tape.placeholder(with_batch(command_.batch, model_.input_shape()));
+    const Var x = tape.placeholder(model_.try_batch_shape(command_.batch).value());
     const std::vector<Var> outputs = model_.forward_layers(x, model_.place_constants(tape));
     std::size_t width = 5;
     for (const Layer& layer : model_.layers()) width = std::max(width, layer.name.size());
