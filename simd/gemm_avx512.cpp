@@ -16,11 +16,12 @@ struct Tuning {
   // 1024 and 2048 cubed gained 2 % over 512, as C is read and written less often; 1152 is 3 * 3 * 128, the depth of a
   // convolution's product.
   static constexpr Index kDepth = 1152;
-  // Reading in place wins until the pages and cache sets that the rows touch run out. B 512 floats wide: in place 164 against
-  // 124 GFLOP/s at m = 48 and even at m = 200; 2048 wide: 104 packed against 89 at m = 48. A transposed:
-  // 1024 cubed went from 77 to 136, one panel (n = 64) lost a tenth.
-  static constexpr Index kPackFarBFrom = 48;
-  static constexpr Index kPackNearBFrom = 256;
+  // Reading in place wins until the pages and cache sets that the rows touch run out. B 256 or 384 floats wide: in place 171
+  // and 168 against 162 and 157 GFLOP/s, packed, with as many rows; 512 wide they are even. 1024 wide, k = 256: in place 146
+  // against 124 at m = 64, even at 100, 116 against 135 at 200. A transposed: 1024 cubed went from 77 to 136, one panel
+  // (n = 64) lost a tenth.
+  static constexpr Index kPackFarBFrom = 80;
+  static constexpr Index kPackNearBFrom = 480;
   static constexpr Index kPackStridedAFrom = 128;
   // A block of A takes half of the second-level cache beside a panel of B: 2048 cubed ran at 155.3, 155.2, 154.2 and 153.4
   // GFLOP/s with 120, 180, 240 and 300 rows. A block of packed B is larger than that cache: its panels are prefetched.
