@@ -20,7 +20,7 @@ constexpr int kMaxVectors = 8;  // of columns in any tile
 
 // What a tile multiplies and where it puts the result. Row i of A is `segments` segments, a[i * row_segments + s] + a_offset
 // (or with a_segments a[i * row_segments] + a_segments[s] + a_offset), each of segment_length elements a_stride apart; row p of
-// B's column panel stands at b + p * b_stride.
+// B's column panel stands at b + p * b_stride. Null pointers in the first row: the tile lacks that segment.
 struct Tile {
   const float* const* a = nullptr;
   Index row_segments = 1;  // pointers from one row to the next
@@ -158,6 +158,7 @@ VITRO_INLINE void multiply_segments(Vec::Reg (&chain)[rows][vectors], const Tile
   [[maybe_unused]] std::uintptr_t ahead = tile.ahead;
   for (Index s = 0; s < tile.segments; ++s) {
     const float* const* const pointers = tile.a + (tile.a_segments == nullptr ? s : 0);
+    if (pointers[0] == nullptr) continue;
     const float* a[rows];
     VITRO_UNROLL
     for (int i = 0; i < rows; ++i) a[i] = pointers[i * tile.row_segments];
