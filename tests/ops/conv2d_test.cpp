@@ -300,6 +300,31 @@ TEST_CASE("padding multiplies by zero in the forward pass and in the filters' gr
   }
 }
 
+TEST_CASE("padding shows by no sign of a zero, and by every infinite or NaN weight") {
+  // Pixels in rows with gaps and copied, pixels in the lanes, images in the lanes; padding on all sides, and above alone.
+  const Conv2dAttrs around{.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1}, above{.pad_top = 2};
+  for (const Conv2dProblem& p :
+       {problem_of(around, {1, 4, 5, 40}, {3, 3, 40, 24}), problem_of(above, {2, 4, 5, 40}, {3, 3, 40, 24}),
+        problem_of(around, {1, 4, 5, 3}, {3, 3, 3, 24}), problem_of(around, {1, 9, 9, 2}, {3, 3, 2, 2}),
+        problem_of(around, {64, 4, 4, 2}, {3, 3, 2, 2})}) {
+    for (const auto& context : make_contexts()) {
+      Tensor x(x_shape(p)), w(w_shape(p)), y(y_shape(p)), bias({p.oc});
+      for (float& value : x.span()) value = -1e-30f;
+      for (float& value : w.span()) value = 1e-30f;  // fma(x, w, +0) rounds to -0, which a later 0 * w would make +0
+      for (float& value : bias.span()) value = -0.0f;
+      ops::conv2d(*context, p.attrs, x, w, y);
+      for (const float value : y.span()) REQUIRE((value == 0.0f && !std::signbit(value)));
+      ops::conv2d(*context, p.attrs, x, w, y, {.bias = bias});
+      for (const float value : y.span()) REQUIRE((value == 0.0f && !std::signbit(value)));
+      w.data()[0] =
+          std::numeric_limits<float>::infinity();  // under the first tap, which lies in the padding of the first pixel
+      w.data()[w.elements() - 1] = kNan;
+      ops::conv2d(*context, p.attrs, x, w, y);
+      require_same_bits(y, expected_conv2d(p, x, w, nullptr, nullptr, false));
+    }
+  }
+}
+
 TEST_CASE("a filter gradient that underflows is +0, as it is a sum that begins with +0") {
   // The usual way, and with chunks in the lanes.
   for (const Conv2dProblem& p : {problem_of({}, {1, 1, 1, 1}, {1, 1, 1, 20}), problem_of({}, {17, 17, 17, 1}, {1, 1, 1, 2})}) {
