@@ -117,6 +117,15 @@ TEST_CASE("images with few channels, whose pixels stand in the lanes, have the c
   for (const Index n : {1, 3}) forward(problem_of({}, {n, 28, 28, 1}, {5, 5, 1, 6}), n == 3);
   for (const Index n : {1, 2}) gradient(problem_of({}, {n, 12, 12, 6}, {5, 5, 6, 16}), n == 2);
   gradient(problem_of({}, {1, 28, 28, 1}, {5, 5, 1, 6}), false);
+  // Strides, whose phases have planes of their own; rows of dy too long for a band, multiplied a few at a time and one by one.
+  gradient(problem_of({.stride_h = 2, .stride_w = 3, .pad_top = 2, .pad_left = 1, .pad_bottom = 3, .pad_right = 2},
+                      {2, 15, 40, 3}, {5, 5, 3, 8}),
+           true);
+  gradient(problem_of({.stride_h = 3, .stride_w = 2, .dilation_h = 2, .dilation_w = 3}, {1, 17, 50, 3}, {3, 3, 3, 8}), false);
+  gradient(problem_of({.pad_top = 1}, {1, 9, 90, 3}, {5, 3, 3, 40}), false);
+  gradient(problem_of({.stride_h = 2, .stride_w = 2, .pad_top = 3, .pad_left = 3, .pad_bottom = 3, .pad_right = 3},
+                      {1, 9, 224, 3}, {7, 7, 3, 64}),
+           false);
   for (Index width = 16; width <= 34; width += 3) {
     forward(problem_of({}, {1, 6, width, 3}, {3, 2, 3, 5}), width == 19);
     gradient(problem_of(same, {1, 7, width, 3}, {3, 3, 3, 8}), width == 25);
