@@ -156,22 +156,33 @@ VITRO_INLINE void take_steps(Vec::Reg (&chain)[rows][1], const float* (&a)[rows]
 template <bool whole, int rows, int vectors>
 VITRO_INLINE void multiply_segments(Vec::Reg (&chain)[rows][vectors], const Tile& tile) noexcept {
   [[maybe_unused]] std::uintptr_t ahead = tile.ahead;
-  for (Index s = 0; s < tile.segments; ++s) {
-    const float* const* const pointers = tile.a + (tile.a_segments == nullptr ? s : 0);
-    if (pointers[0] == nullptr) continue;
-    const float* a[rows];
+  const float* a[rows] = {};
+  const float* b = tile.b;
+  const bool shared = tile.a_segments != nullptr;
+  if (shared) {
     VITRO_UNROLL
-    for (int i = 0; i < rows; ++i) a[i] = pointers[i * tile.row_segments];
-    const Index first = tile.b_segments == nullptr ? s * tile.segment_length : tile.b_segments[s];
-    const float* b = tile.b + first * tile.b_stride;
+    for (int i = 0; i < rows; ++i) a[i] = tile.a[i];
+  }
+  for (Index s = 0; s < tile.segments; ++s) {
+    if (tile.b_segments != nullptr) b = tile.b + tile.b_segments[s] * tile.b_stride;
+    if (!shared) {
+      const float* const* const pointers = tile.a + s;
+      if (pointers[0] == nullptr) {
+        b += tile.segment_length * tile.b_stride;
+        continue;
+      }
+      VITRO_UNROLL
+      for (int i = 0; i < rows; ++i) a[i] = pointers[i * tile.row_segments];
+    }
     Index at = tile.a_offset + (tile.a_segments == nullptr ? 0 : tile.a_segments[s]), remaining = tile.segment_length;
     if constexpr (whole && rows > 1 && vectors == 1 && Vec::kWidth > 1) {
       if (tile.a_stride == 1 && tile.b_stride == Vec::kWidth) {
+        const float* at_a[rows];
         VITRO_UNROLL
-        for (int i = 0; i < rows; ++i) a[i] += at;
-        for (; remaining >= 4; remaining -= 4) take_steps<4>(chain, a, b);
-        if (remaining >= 2) take_steps<2>(chain, a, b), remaining -= 2;
-        at = 0;
+        for (int i = 0; i < rows; ++i) at_a[i] = a[i] + at;
+        for (; remaining >= 4; remaining -= 4) take_steps<4>(chain, at_a, b);
+        if (remaining >= 2) take_steps<2>(chain, at_a, b), remaining -= 2;
+        at += tile.segment_length - remaining;
       }
     }
     for (; remaining > 0; --remaining) {
