@@ -1,26 +1,29 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Is the working tree slower than BASE? bench/regress.sh [BASE] [--filter REGEX] [--rounds N] [--build DIR]
+# Is the working tree slower than BASE? bench/regress.sh [BASE] [--filter REGEX] [--rounds N] [--build DIR] [--built DIR]
 #
 # Builds both (Release), runs the family benchmarks of both in alternation, and takes for each row the median of the ratios of
-# neighbouring runs. A row that is more than 1.10 times slower is run again, with the other suspects alone; it fails when that happens in three tries in a row.
+# neighbouring runs. A row that is more than 1.10 times slower, in the best runs as well, is run again, with the other suspects
+# alone; it fails when that happens in three tries in a row.
 #   BASE            a commit; by default the newest release tag (v*), or else the commit before HEAD
 #   --filter REGEX  rows to run; by default those of the best instruction set of this machine
 #   --rounds N      pairs of runs in the first try (5); the others have five times as many
 #   --build DIR     where to build and to leave the figures (build-regress)
+#   --built DIR     a Release build of the working tree with its benchmarks, which need not be built again then
 # Exit codes: 0 not slower, 1 slower, 2 usage or no such commit, 3 a build failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-base='' filter='' rounds=5 build=build-regress
+base='' filter='' rounds=5 build=build-regress built=''
 while (($# > 0)); do
   case $1 in
-    --filter | --rounds | --build)
+    --filter | --rounds | --build | --built)
       (($# > 1)) || { echo "regress.sh: $1 needs a value." >&2; exit 2; }
       case $1 in
         --filter) filter=$2 ;;
         --rounds) rounds=$2 ;;
         --build) build=$2 ;;
+        --built) built=$2 ;;
       esac
       shift 2
       ;;
@@ -62,7 +65,15 @@ make_side() {
   fi
 }
 make_side base "$build/base-source"
-make_side new .
+if [[ -n $built ]]; then
+  rm -rf "$build/new"
+  mkdir -p "$build/new/bench"
+  for program in "${programs[@]}"; do
+    cp "$built/bench/$program" "$build/new/bench/" || exit 3
+  done
+else
+  make_side new .
+fi
 echo "base: $(git log -1 --format='%h %s' "$commit")"
 
 # run_side SIDE PROGRAM TRY ROUND: one JSON, on the last core that this process may use.
