@@ -4,6 +4,7 @@
 #include "conv2d.hpp"
 #include "conv2d_grad_weight_columns.hpp"
 #include "conv2d_grad_weight_lanes.hpp"
+#include "conv2d_grad_weight_pixels.hpp"
 #include "conv2d_taps.hpp"
 #include "row_batch.hpp"
 
@@ -232,6 +233,7 @@ Index conv2d_grad_weight_images(const Conv2dProblem& p) noexcept { return std::m
 ScratchSize conv2d_grad_weight_scratch(const Context& context, const Conv2dProblem& p) {
   if (grad_weight_in_lanes(context, p)) return grad_weight_lanes_scratch(context, p);
   if (grad_weight_by_columns(context, p)) return grad_weight_columns_scratch(context, p);
+  if (grad_weight_by_pixels(p)) return grad_weight_pixels_scratch(context, p);
   const GradWeightPass pass = grad_weight_pass(context, p);
   return {Shared(p, pass, nullptr).bytes, row_batch_bytes(pass.images * pass.band, simd::Accumulate::add)};
 }
@@ -242,6 +244,7 @@ void run_conv2d_grad_weight(Context& context, const Conv2dProblem& p, const floa
   const Index size = p.kh * p.kw * p.group_in() * p.oc;
   if (p.n == 0) std::fill_n(dw, size, 0.0f);
   if (p.n == 0 || p.oc == 0 || p.c == 0) return;
+  if (grad_weight_by_pixels(p)) return run_grad_weight_pixels(context, p, x, dy, dw);
   const GradWeightPass pass = grad_weight_pass(context, p);
   const Shared shared(p, pass, context.shared_scratch());
   std::fill_n(shared.zeros, p.oc, 0.0f);

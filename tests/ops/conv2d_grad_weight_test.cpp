@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradient of a convolution's filters where it is computed in ways that the drawn configurations are too small for.
 #include "../../ops/conv2d.hpp"
+#include "../../ops/conv2d_grad_weight_pixels.hpp"
 #include "reference_conv2d.hpp"
 
 using namespace vitro_test;
@@ -28,6 +29,28 @@ void check_gradient(const Conv2dProblem& p, Draw& draw, bool awkward, const std:
 }
 
 }  // namespace
+
+TEST_CASE("gradients of filters of one tap, with dy as it lies, have the contract's bits") {
+  const auto contexts = make_contexts();
+  Draw draw(21);
+  const auto check = [&](const Conv2dAttrs& attrs, const Shape& x, Index filters, bool awkward) {
+    const Conv2dProblem p = problem_of(attrs, x, {1, 1, x[3], filters});
+    INFO(describe(p));
+    CHECK(ops::grad_weight_by_pixels(p));
+    check_gradient(p, draw, awkward, contexts);
+  };
+  // The last product has 6 columns, changes the roles of its operands and needs more scratch than the others (hence first).
+  check({.stride_h = 2, .stride_w = 2}, {3, 27, 14, 128}, 134, false);
+  // x in place: chunks of one image; of 20, of which the last has one; a chain of two blocks of k, twice.
+  check({}, {3, 18, 17, 20}, 24, false);
+  check({}, {21, 5, 5, 9}, 70, true);
+  check({}, {2, 30, 31, 17}, 40, false);
+  // A copy of what the tap sees.
+  check({.stride_h = 2, .stride_w = 2}, {11, 9, 8, 64}, 70, true);
+  check({.stride_h = 3}, {2, 8, 9, 50}, 65, false);
+  check({.stride_w = 2}, {1, 7, 13, 256}, 66, true);
+  check({}, {3, 6, 7, 64}, 16, false);
+}
 
 TEST_CASE("gradients of filters over blocks of channels have the contract's bits") {
   const auto contexts = make_contexts();
