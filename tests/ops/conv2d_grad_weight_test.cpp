@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradient of a convolution's filters where it is computed in ways that the drawn configurations are too small for.
 #include "../../ops/conv2d.hpp"
+#include "../../ops/conv2d_grad_weight_columns.hpp"
 #include "../../ops/conv2d_grad_weight_pixels.hpp"
 #include "reference_conv2d.hpp"
 
@@ -85,6 +86,27 @@ TEST_CASE("gradients of filters over bands of large images have the contract's b
   }
   check_gradient(problem_of({.stride_h = 2, .pad_bottom = 3, .groups = 2}, {2, 95, 47, 64}, {3, 1, 32, 34}), draw, false,
                  contexts);
+}
+
+TEST_CASE("gradients of few filters over images of one channel have the contract's bits") {
+  const auto contexts = make_contexts();
+  Draw draw(24);
+  const auto check = [&](const Conv2dAttrs& attrs, const Shape& x, const Shape& w, bool awkward) {
+    const Conv2dProblem p = problem_of(attrs, x, w);
+    bool taken = false, wide = false;
+    for (const auto& context : contexts) {
+      taken = taken || ops::grad_weight_by_columns(*context, p);
+      wide = wide || context->kernels().isa == vitro::Isa::avx512;
+    }
+    CHECK(taken == wide);
+    check_gradient(p, draw, awkward, contexts);
+  };
+  for (const Index n : {1, 3}) check({}, {n, 28, 28, 1}, {5, 5, 1, 6}, n == 3);
+  // Filters higher and wider than a vector's half; padding; rows apart; and columns apart, which are copied otherwise.
+  check({.pad_top = 2, .pad_left = 1, .pad_bottom = 1, .pad_right = 3}, {2, 19, 21, 1}, {2, 15, 1, 4}, true);
+  check({.stride_h = 2, .dilation_h = 2, .pad_top = 1}, {1, 31, 26, 1}, {9, 3, 1, 5}, false);
+  check({.stride_w = 2, .dilation_h = 2}, {1, 20, 26, 1}, {4, 5, 1, 3}, false);
+  check({.dilation_w = 2}, {1, 20, 26, 1}, {4, 5, 1, 3}, true);
 }
 
 TEST_CASE("a chain of the filters' gradient that underflows to -0 is added to +0") {
