@@ -35,14 +35,14 @@ struct Tuning {
     }
   }
 
-  // Four columns of 8 rows straight from memory, row(i) the first of them in row i: the load ports bring rows r and r + 4 into
-  // the lanes of one register.
+  // Four columns of 8 rows straight from memory: the load ports bring rows r and r + 4 into the lanes of one register.
   static constexpr int kPiece = 4;
-  template <class Row>
-  static void transpose_piece(const Row& row, Vec::Reg (&out)[kPiece]) noexcept {
+  static void transpose_piece(const float* from, Index stride, Vec::Reg (&out)[kPiece]) noexcept {
+    const float* const second = from + 4 * stride;
     Vec::Reg in[kPiece];
     for (int r = 0; r < kPiece; ++r) {
-      in[r] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(row(r))), _mm_loadu_ps(row(r + 4)), 1);
+      in[r] =
+          _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(from + r * stride)), _mm_loadu_ps(second + r * stride), 1);
     }
     transpose_lanes(in, out);
   }

@@ -24,10 +24,7 @@ struct Tuning {
 
   static void transpose(const Vec::Reg (&in)[1], Vec::Reg (&out)[1]) noexcept { out[0] = in[0]; }
   static constexpr int kPiece = 1;
-  template <class Row>
-  static void transpose_piece(const Row& row, Vec::Reg (&out)[kPiece]) noexcept {
-    out[0] = Vec::load(row(0));
-  }
+  static void transpose_piece(const float* from, Index, Vec::Reg (&out)[kPiece]) noexcept { out[0] = Vec::load(from); }
 };
 
 }  // namespace

@@ -79,17 +79,6 @@ VITRO_INLINE void load_transposed(Index rows, Index columns, const float* from, 
   Tuning::transpose(in, out);
 }
 
-// The same for Tuning::kPiece columns, in less time. Requires 1 <= rows <= Vec::kWidth.
-VITRO_INLINE void load_piece(Index rows, const float* from, Index stride, Vec::Reg (&out)[Tuning::kPiece]) noexcept {
-  if (rows == Vec::kWidth) {
-    Tuning::transpose_piece([=](Index i) { return from + i * stride; }, out);
-  } else {  // the last row in place of those that are not there
-    Tuning::transpose_piece([=](Index i) { return from + smaller(i, rows - 1) * stride; }, out);
-    VITRO_UNROLL
-    for (int q = 0; q < Tuning::kPiece; ++q) out[q] = Vec::select(Vec::first(rows), out[q], Vec::zero());
-  }
-}
-
 // Rows so far apart fall into one set of the first-level cache, which does not hold the 16 of a block until its next piece is
 // read: packing 1024 columns of 64 rows took 1.17 times as long by pieces.
 constexpr Index kSameSet = 1024;
@@ -99,7 +88,7 @@ constexpr Index kSameSet = 1024;
 template <class Store>
 VITRO_INLINE void for_each_transposed(Index rows, Index columns, const float* from, Index stride, const Store& store) noexcept {
   constexpr bool kByPieces = Vec::kWidth == 16;  // of 8 lanes, two pieces take 1.1 times as long as a square
-  if (!kByPieces || columns < Tuning::kPiece || stride % kSameSet == 0) {
+  if (!kByPieces || rows < Vec::kWidth || columns < Tuning::kPiece || stride % kSameSet == 0) {
     Vec::Reg out[Vec::kWidth];
     load_transposed(rows, columns, from, stride, out);
     VITRO_UNROLL
@@ -111,7 +100,7 @@ VITRO_INLINE void for_each_transposed(Index rows, Index columns, const float* fr
   for (Index column = 0; column < columns; column += Tuning::kPiece) {
     const Index first = smaller(column, columns - Tuning::kPiece);
     Vec::Reg out[Tuning::kPiece];
-    load_piece(rows, from + first, stride, out);
+    Tuning::transpose_piece(from + first, stride, out);
     VITRO_UNROLL
     for (int q = 0; q < Tuning::kPiece; ++q) store(first + q, out[q]);
   }
@@ -446,6 +435,7 @@ Index body_scratch(Index m, Index n, Index k) noexcept {
 void body_gemm(const Gemm& args) noexcept {
   if (args.m == 0 || args.n == 0) return;
   if (is_matrix_vector(args)) return multiply_vector(args);
+  if (is_outer_product(args)) return multiply_outer(args);
   if (swaps_roles(args)) return multiply_swapped(args);
   const Cut cut(args);
   float* packed_b = cut.pack_b ? args.scratch : nullptr;
