@@ -3,6 +3,8 @@
 #include "gemm.hpp"
 #include "vec_avx2.hpp"
 
+#include "gemm_interleave.inl"
+
 namespace vitro::simd {
 namespace {
 
@@ -45,6 +47,13 @@ struct Tuning {
           _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(from + r * stride)), _mm_loadu_ps(second + r * stride), 1);
     }
     transpose_lanes(in, out);
+  }
+
+  // A few planes as pixels, where it can be done.
+  static bool interleave_planes(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
+    if (!can_interleave(rows, columns, y_stride)) return false;
+    interleave(rows, columns, x, x_stride, y);
+    return true;
   }
 
  private:

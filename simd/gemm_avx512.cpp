@@ -3,6 +3,8 @@
 #include "gemm.hpp"
 #include "vec_avx512.hpp"
 
+#include "gemm_interleave.inl"
+
 namespace vitro::simd {
 namespace {
 
@@ -61,6 +63,13 @@ struct Tuning {
       in[r] = _mm512_mask_broadcast_f32x4(in[r], 0xF000, _mm_loadu_ps(fourth + r * stride));
     }
     transpose_lanes(in, out);
+  }
+
+  // A few planes as pixels, where it can be done.
+  static bool interleave_planes(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
+    if (!can_interleave(rows, columns, y_stride)) return false;
+    interleave(rows, columns, x, x_stride, y);
+    return true;
   }
 
   // The same for 8 x 16: in[i] is row i, and out[i] columns i and i + 8, 8 lanes each; or, the other way round, in[i] rows i

@@ -13,6 +13,7 @@
 //   kPackStridedAFrom  n from which packing an A whose rows are not dense pays; dense ones are always read in place
 //   transpose          of a square of Vec::kWidth registers
 //   transpose_piece    kPiece columns of Vec::kWidth rows in memory, as kPiece registers
+//   interleave_planes  of a few rows, returns whether it could
 #include "gemm_tile.inl"
 
 namespace vitro::simd {

@@ -156,6 +156,7 @@ void transpose_few_columns(Index rows, Index columns, const float* x, Index x_st
 
 template <class T>
 void transpose_with(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
+  if (T::interleave_planes(rows, columns, x, x_stride, y, y_stride)) return;
   if constexpr (Vec::kWidth == 16) {
     if (rows <= Vec::kWidth / 2) return transpose_few_rows<T>(rows, columns, x, x_stride, y, y_stride);
     if (columns <= Vec::kWidth / 2) return transpose_few_columns<T>(rows, columns, x, x_stride, y, y_stride);
