@@ -39,7 +39,8 @@ struct Conv2dProblem {
 Result<Conv2dProblem> conv2d_problem(const Conv2dAttrs& attrs, const Shape& x, const Shape& w);
 
 // All arrays dense. Each y is one chain of fused multiply-adds over (kh, kw, ic), rising, from +0, in which padding takes part
-// as the input +0 (so an infinite or NaN weight shows there), then the epilogue. C = 0 leaves the epilogue of +0.
+// as the input +0 (so an infinite or NaN weight shows there); with padding, chain + 0 (so that -0 becomes +0, and it does not
+// show whether padding was multiplied by finite weights or left out); then the epilogue. C = 0 leaves the epilogue of +0.
 ScratchSize conv2d_scratch(const Context& context, const Conv2dProblem& problem);
 void run_conv2d(Context& context, const Conv2dProblem& problem, const float* x, const float* w, const Epilogue& epilogue,
                 float* y) noexcept;

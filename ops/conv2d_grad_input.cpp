@@ -46,107 +46,56 @@ void pack_transposed(Context& context, const Conv2dProblem& p, const float* w, f
   }
 }
 
-// A thread's scratch: the batch's tables, then which filter rows each segment multiplies, then a source pointer for each
-// segment.
-std::size_t segment_bytes(const Conv2dProblem& p) noexcept {
-  return aligned_up(static_cast<std::size_t>(p.kh * p.kw) * sizeof(Index));
-}
-
-// The gradient of the pixels (ih, iw) in `rows` x `columns` of images [n_begin, n_end): one matrix product.
-void multiply_run(const Context& context, const Conv2dProblem& p, simd::GemmRows product, const GroupStep& step,
-                  const TapRun& rows, const TapRun& columns, Index n_begin, Index n_end, const float* dy, float* dx,
-                  std::byte* scratch) noexcept {
-  Index* const b_segments = reinterpret_cast<Index*>(scratch + row_batch_bytes(p.kh * p.kw));
-  product.segments = rows.taps * columns.taps;
-  product.b_segments = b_segments;
-  for (Index a = 0; a < rows.taps; ++a) {
-    for (Index b = 0; b < columns.taps; ++b) {
-      const Index tap = (rows.tap + a * rows.tap_step) * p.kw + columns.tap + b * columns.tap_step;
-      b_segments[a * columns.taps + b] = tap * p.group_out();
-    }
-  }
-  RowBatch batch(context.kernels(), product, step, false, scratch);
+// Adds the pixels (ih, iw) in `rows` x `columns` of images [n_begin, n_end) to the batch, unless no tap reaches them.
+void add_run(const Conv2dProblem& p, const TapRun& rows, const TapRun& columns, Index n_begin, Index n_end, const float* dy,
+             float* dx, RowBatch& batch) noexcept {
+  const Index taps = p.kh * p.kw, pixel_step = p.attrs.stride_w * p.c;
+  const bool reached = rows.taps > 0 && columns.taps > 0;
+  batch.begin_run();
   for (Index n = n_begin; n < n_end; ++n) {
     for (Index i = 0; i < rows.count; ++i) {
       float* const pixels = dx + ((n * p.h + rows.begin + i * p.attrs.stride_h) * p.w + columns.begin) * p.c;
-      const Index pixel_step = p.attrs.stride_w * p.c;
+      for (Index j = 0; !reached && j < columns.count; ++j) std::fill_n(pixels + j * pixel_step, p.c, 0.0f);
+      if (!reached) continue;
       for (Index j = 0; j < columns.count;) {
         const RowBatch::Rows added = batch.add(columns.count - j, pixels + j * pixel_step, pixel_step);
-        const float** slots = added.slots;
+        std::fill_n(added.slots, added.count * taps, nullptr);
         for (Index a = 0; a < rows.taps; ++a) {
           const Index oh = rows.out + i - a * rows.out_step;
           const float* const source = dy + ((n * p.oh + oh) * p.ow + columns.out + j) * p.oc;
-          for (Index b = 0; b < columns.taps; ++b, ++slots) {
-            for (Index k = 0; k < added.count; ++k) slots[k * product.segments] = source + (k - b * columns.out_step) * p.oc;
+          for (Index b = 0; b < columns.taps; ++b) {
+            const Index tap = (rows.tap + a * rows.tap_step) * p.kw + columns.tap + b * columns.tap_step;
+            for (Index k = 0; k < added.count; ++k) added.slots[k * taps + tap] = source + (k - b * columns.out_step) * p.oc;
           }
         }
         j += added.count;
       }
     }
   }
-  batch.flush();
 }
 
-// Whether the products go tap by tap, each for all pixels that it reaches, instead of run by run with all taps of the run. Then
-// C is read and written once for each tap, which few channels do not pay for; but each tap's filters are read once, where the
-// corners and edges of a small image would read them all again, and there are fewer products where runs are short.
-bool goes_by_taps(const Conv2dProblem& p) noexcept {
-  constexpr Index kManyChannels = 64, kShortRun = 8;
-  const Index runs = (2 * p.kh - 1) * (2 * p.kw - 1);  // at stride 1, in an image that is larger than the kernel
-  return p.kh * p.kw > 1 && (p.group_out() >= kManyChannels || p.n * p.h * p.w < kShortRun * runs);
-}
-
-// The gradient of pixel rows [h_begin, h_end) of images [n_begin, n_end), which start as +0, tap by tap. The images are taken a
-// few at a time, about as many pixels as a batch of rows holds, so that dx stays in the caches from tap to tap.
-void multiply_by_taps(const Context& context, const Conv2dProblem& p, const simd::GemmRows& all_taps, const GroupStep& step,
-                      Index n_begin, Index n_end, Index h_begin, Index h_end, const float* dy, float* dx,
-                      std::byte* scratch) noexcept {
-  const Axis h_axis = height_axis(p), w_axis = width_axis(p);
-  Index first_row = 0;  // of packed_b
-  simd::GemmRows product = all_taps;
-  product.segments = 1;
-  product.b_segments = &first_row;
-  product.accumulate = simd::Accumulate::chain;
-  const Index images = std::max<Index>(RowBatch::capacity(1) / std::max<Index>((h_end - h_begin) * p.w, 1), 1);
-  const Index rows = std::max<Index>(RowBatch::capacity(1) / std::max<Index>(p.w, 1), 1);
-  for (Index n0 = n_begin; n0 < n_end; n0 += images) {
-    const Index n1 = std::min(n0 + images, n_end);
-    for (Index h0 = h_begin; h0 < h_end; h0 += rows) {
-      const Index h1 = std::min(h0 + rows, h_end);
-      for (Index n = n0; n < n1; ++n) std::fill_n(dx + (n * p.h + h0) * p.w * p.c, (h1 - h0) * p.w * p.c, 0.0f);
-      for (Index tap = 0; tap < p.kh * p.kw; ++tap) {
-        const Outputs oh(h_axis, tap / p.kw, h0, h1), ow(w_axis, tap % p.kw, 0, p.w);
-        if (oh.begin >= oh.end || ow.begin >= ow.end) continue;
-        first_row = tap * p.group_out();
-        RowBatch batch(context.kernels(), product, step, false, scratch);
-        for (Index n = n0; n < n1; ++n) {
-          for (Index i = oh.begin; i < oh.end; ++i) {
-            const Index ih = oh.first_pixel + (i - oh.begin) * h_axis.stride;
-            float* const pixels = dx + ((n * p.h + ih) * p.w + ow.first_pixel) * p.c;
-            const float* const source = dy + (n * p.oh + i) * p.ow * p.oc;
-            for (Index j = ow.begin; j < ow.end;) {
-              const Index pixel_step = w_axis.stride * p.c;
-              const RowBatch::Rows added = batch.add(ow.end - j, pixels + (j - ow.begin) * pixel_step, pixel_step);
-              for (Index k = 0; k < added.count; ++k) added.slots[k] = source + (j + k) * p.oc;
-              j += added.count;
-            }
-          }
-        }
-        batch.flush();
-      }
+// The gradient of pixel rows [h_begin, h_end) of images [n_begin, n_end): a matrix product with a segment for each tap, which
+// pixels that the tap does not reach lack. They are taken in blocks of about as many pixels as a batch of rows holds, and in a
+// block run by run, so that few tiles are cut short.
+void multiply_images(const Context& context, const Conv2dProblem& p, const simd::GemmRows& product, const GroupStep& step,
+                     Index n_begin, Index n_end, Index h_begin, Index h_end, const float* dy, float* dx,
+                     std::byte* scratch) noexcept {
+  const Index phases = Index{p.attrs.stride_h} * p.attrs.stride_w;  // of which no tap may reach some
+  const Index reached = std::min<Index>(p.kh, p.attrs.stride_h) * std::min<Index>(p.kw, p.attrs.stride_w);
+  const Index pixels = RowBatch::capacity(product.segments) * phases / reached;
+  const Index images = std::max<Index>(pixels / std::max<Index>((h_end - h_begin) * p.w, 1), 1);
+  const Index rows = std::max<Index>(pixels / std::max<Index>(p.w, 1), 1);
+  RowBatch batch(context.kernels(), product, step, false, scratch);
+  for (Index n = n_begin; n < n_end; n += images) {
+    for (Index h = h_begin; h < h_end; h += rows) {
+      for_each_run(height_axis(p), h, std::min(h + rows, h_end), [&](const TapRun& row_run) {
+        for_each_run(width_axis(p), 0, p.w, [&](const TapRun& column_run) {
+          add_run(p, row_run, column_run, n, std::min(n + images, n_end), dy, dx, batch);
+        });
+      });
+      batch.flush();
     }
   }
-}
-
-// The same run by run, each once.
-void multiply_by_runs(const Context& context, const Conv2dProblem& p, const simd::GemmRows& product, const GroupStep& step,
-                      Index n_begin, Index n_end, Index h_begin, Index h_end, const float* dy, float* dx,
-                      std::byte* scratch) noexcept {
-  for_each_run(height_axis(p), h_begin, h_end, [&](const TapRun& rows) {
-    for_each_run(width_axis(p), 0, p.w, [&](const TapRun& columns) {
-      multiply_run(context, p, product, step, rows, columns, n_begin, n_end, dy, dx, scratch);
-    });
-  });
 }
 
 // The paths in other roles read the weights as they are.
@@ -163,7 +112,7 @@ std::size_t transposed_bytes(const Conv2dProblem& p) noexcept {
 ScratchSize conv2d_grad_input_scratch(const Context& context, const Conv2dProblem& p) {
   if (grad_input_in_pixel_lanes(context, p)) return {0, grad_input_pixel_lanes_bytes(p)};
   if (grad_input_in_batch_lanes(context, p)) return {0, grad_input_batch_lanes_bytes(context, p)};
-  return {transposed_bytes(p) + conv2d_grad_input_packed_bytes(context, p), row_batch_bytes(p.kh * p.kw) + segment_bytes(p)};
+  return {transposed_bytes(p) + conv2d_grad_input_packed_bytes(context, p), row_batch_bytes(p.kh * p.kw)};
 }
 
 std::size_t conv2d_grad_input_packed_bytes(const Context& context, const Conv2dProblem& p) {
@@ -195,6 +144,7 @@ void run_conv2d_grad_input_packed(Context& context, const Conv2dProblem& p, cons
   const Conv2dAttrs& a = p.attrs;
   simd::GemmRows product;
   product.n = p.group_in();
+  product.segments = p.kh * p.kw;
   product.segment_length = p.group_out();
   product.packed_b = packed;
   product.packed_k = p.kh * p.kw * p.group_out();
@@ -202,8 +152,7 @@ void run_conv2d_grad_input_packed(Context& context, const Conv2dProblem& p, cons
 
   // Images [n_begin, n_end), pixel rows [h_begin, h_end).
   const auto multiply = [&](Index n_begin, Index n_end, Index h_begin, Index h_end, int thread) {
-    const auto by = goes_by_taps(p) ? multiply_by_taps : multiply_by_runs;
-    by(context, p, product, step, n_begin, n_end, h_begin, h_end, dy, dx, context.thread_scratch(thread));
+    multiply_images(context, p, product, step, n_begin, n_end, h_begin, h_end, dy, dx, context.thread_scratch(thread));
   };
   const Index row_work = p.w * (p.c * (product.packed_k / (16 * a.stride_h * a.stride_w) + 1) + p.kh * p.kw);
   if (p.n >= context.threads()) {

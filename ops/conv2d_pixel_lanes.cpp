@@ -70,30 +70,41 @@ void load_planes(const Context& context, const Conv2dProblem& p, const ForwardBa
   }
 }
 
-// The gradient's bands, of rows of dx; the planes of dx have the padding at its sides, which the taps reach, too.
+// The gradient's bands, of rows of dx. Its padded pixels lie in a plane for each phase of the strides (and channel), in which
+// those that a tap reaches from neighbouring outputs are neighbours, too.
 struct GradInputBands : Bands {
   explicit GradInputBands(const Conv2dProblem& p) noexcept
-      : Bands(p.h, kBandFloats / (padded_width(p) * (p.c + p.oc) + 1)),
-        width(padded_width(p)),
-        dx_plane(plane_floats(rows * width)),
+      : Bands(p.h, affordable(p)),
+        phases(Index{p.attrs.stride_h} * p.attrs.stride_w),
+        width((padded_width(p) + p.attrs.stride_w - 1) / p.attrs.stride_w),
+        dx_plane(plane_floats(((rows - 1 + p.attrs.stride_h - 1) / p.attrs.stride_h + 1) * width)),
         dy_rows(std::min((rows - 1 + p.attrs.dilation_h * (p.kh - 1)) / p.attrs.stride_h + 1, p.oh)),
-        row(p.attrs.stride_h * width),
-        dy_plane(plane_floats((dy_rows - 1) * row + p.ow)) {}
+        dy_plane(plane_floats((dy_rows - 1) * width + p.ow)),
+        strip(std::clamp<Index>(kBandFloats / (p.oc * width), 1, dy_rows)) {}
 
-  std::size_t dx_bytes(const Conv2dProblem& p) const noexcept { return float_bytes(p.c * dx_plane); }
+  // Rows whose planes stay in the first-level cache; where these are fewer than the kernel's, so that dy would be transposed
+  // for one band after the other, in the second-level cache, and the product takes them a strip at a time.
+  static Index affordable(const Conv2dProblem& p) noexcept {
+    constexpr Index kFarBandFloats = 1 << 16;
+    const Index row = padded_width(p) * (p.c + p.oc) + 1, near = kBandFloats / row;
+    if (near >= std::min(p.kh, p.h)) return near;
+    return std::max(kFarBandFloats * p.attrs.stride_h * p.attrs.stride_w / row, near);
+  }
+
+  std::size_t dx_bytes(const Conv2dProblem& p) const noexcept { return float_bytes(phases * p.c * dx_plane); }
   std::size_t dy_bytes(const Conv2dProblem& p) const noexcept { return float_bytes(p.oc * dy_plane); }
   std::size_t taken_bytes() const noexcept { return static_cast<std::size_t>(dy_plane) * sizeof(std::int32_t); }
 
-  Index width, dx_plane;  // of a padded row, of a plane
-  Index dy_rows;          // rows of dy that reach a band, at most
-  Index row, dy_plane;    // columns from one row of dy to the next
+  Index phases, width, dx_plane;  // of a row of a plane, of a plane
+  Index dy_rows, dy_plane;        // rows of dy that reach a band, at most
+  Index strip;                    // rows of dy that are multiplied at a time
 };
 
 // The share of lanes that compute a pixel, less the copies to planes and back: `copied` elements for each element of the
-// result, whose chain has k terms.
-float pixel_lanes_speed(const Conv2dProblem& p, Index k, float copied) noexcept {
+// result, whose chain has k terms. row: columns from one row of outputs to the next.
+float pixel_lanes_speed(const Conv2dProblem& p, Index row, Index k, float copied) noexcept {
   constexpr float kCopy = 5;  // fma of a lane that take the time of one copied element
-  const Index columns = columns_of((p.oh - 1) * p.attrs.stride_h * padded_width(p) + p.ow);
+  const Index columns = columns_of((p.oh - 1) * row + p.ow);
   return static_cast<float>(p.oh * p.ow) / static_cast<float>(columns) / (1 + kCopy * copied / static_cast<float>(k));
 }
 
@@ -103,9 +114,7 @@ float channel_lanes_speed(const Context& context, Index channels, Index segment,
   return static_cast<float>(channels) / lanes * static_cast<float>(segment) / static_cast<float>(segment + more);
 }
 
-bool fits_in_planes(const Conv2dProblem& p) noexcept {
-  return p.n > 0 && p.oc > 0 && p.c > 0 && p.attrs.groups == 1 && p.attrs.stride_w == 1;
-}
+bool fits_in_planes(const Conv2dProblem& p) noexcept { return p.n > 0 && p.oc > 0 && p.c > 0 && p.attrs.groups == 1; }
 
 }  // namespace
 
@@ -113,12 +122,13 @@ bool fits_in_planes(const Conv2dProblem& p) noexcept {
 // channels and 1x1 to 7x7 taps, with AVX-512 and AVX2. Where they choose the worse way, it takes up to a fifth longer forward
 // and up to a third for the gradient; the better way is up to three times as fast forward and seven times for the gradient.
 bool forward_in_pixel_lanes(const Context& context, const Conv2dProblem& p) noexcept {
-  if (!fits_in_planes(p) || forward_in_batch_lanes(context, p)) return false;
+  if (!fits_in_planes(p) || p.attrs.stride_w != 1 || forward_in_batch_lanes(context, p)) return false;
   // Shares of the peak that the tiles reach. Without vectors there are no lanes to fill, and compilers make more of the other
   // tiles.
   const float tile = context.kernels().packed_b_size(1, 1) == 1 ? 0.65f : 0.85f;
   const float in = static_cast<float>(padded_height(p) * padded_width(p) * p.c), out = static_cast<float>(p.oh * p.ow * p.oc);
-  return tile * pixel_lanes_speed(p, p.kh * p.kw * p.c, 1 + in / out) > channel_lanes_speed(context, p.oc, p.kw * p.c, 4);
+  const Index row = p.attrs.stride_h * padded_width(p);
+  return tile * pixel_lanes_speed(p, row, p.kh * p.kw * p.c, 1 + in / out) > channel_lanes_speed(context, p.oc, p.kw * p.c, 4);
 }
 
 bool grad_input_in_pixel_lanes(const Context& context, const Conv2dProblem& p) noexcept {
@@ -130,8 +140,9 @@ bool grad_input_in_pixel_lanes(const Context& context, const Conv2dProblem& p) n
   // The other way has a product for each combination of taps that reach a pixel.
   const Index runs = p.kh * p.kw == 1 ? 0 : (2 * p.kh - 1) * (2 * p.kw - 1);
   const float products = 1 + static_cast<float>(runs) / static_cast<float>(p.n * p.h * p.w);
-  return kTile * taps * pixel_lanes_speed(p, p.kh * p.kw * p.oc, 1 + in / out) >
-         channel_lanes_speed(context, p.c, p.oc, 8) / products;
+  const Index row = (padded_width(p) + p.attrs.stride_w - 1) / p.attrs.stride_w;
+  const Index terms = std::max<Index>(p.kh * p.kw * p.oc / (Index{p.attrs.stride_h} * p.attrs.stride_w), 1);
+  return kTile * taps * pixel_lanes_speed(p, row, terms, 1 + in / out) > channel_lanes_speed(context, p.c, p.oc, 8) / products;
 }
 
 std::size_t forward_pixel_lanes_bytes(const Conv2dProblem& p) noexcept {
@@ -207,7 +218,7 @@ class GradInput {
     std::fill_n(dy_, p.oc * bands.dy_plane, 0.0f);  // what lies between the rows stays +0
     // The outputs of rows that end where the table's last row does; behind it lie the columns that only fill a tile.
     std::fill_n(taken_, bands.dy_plane, 0);
-    for (Index i = 0; i < bands.dy_rows; ++i) std::fill_n(taken_ + i * bands.row, p.ow, -1);
+    for (Index i = 0; i < bands.dy_rows; ++i) std::fill_n(taken_ + i * bands.width, p.ow, -1);
     product_.rows = p.c;
     product_.k = p.oc;
     product_.a_row_stride = p.oc, product_.a_column_stride = 1;
@@ -228,34 +239,58 @@ class GradInput {
       last = std::max(last, oh.end);
     }
     for (Index oh = first; oh < last; ++oh) {
-      context_.kernels().transpose(p_.ow, p_.oc, dy + oh * p_.ow * p_.oc, p_.oc, dy_ + (oh - first) * bands_.row,
+      context_.kernels().transpose(p_.ow, p_.oc, dy + oh * p_.ow * p_.oc, p_.oc, dy_ + (oh - first) * bands_.width,
                                    bands_.dy_plane);
     }
-    std::fill_n(dx_, p_.c * bands_.dx_plane, 0.0f);
-    for (Index tap = 0; tap < p_.kh * p_.kw; ++tap) {
-      const Outputs oh(h_axis, tap / p_.kw, h_begin, h_end);
-      if (oh.begin >= oh.end) continue;
-      const Index rows = oh.end - oh.begin;
-      product_.n = columns_of((rows - 1) * bands_.row + p_.ow);
-      product_.a = w_ + tap * p_.c * p_.oc;
-      product_.b = dy_ + (oh.begin - first) * bands_.row;
-      product_.c = dx_ + (oh.first_pixel - h_begin) * bands_.width + tap % p_.kw * p_.attrs.dilation_w;
-      product_.taken = taken_ + (bands_.dy_rows - rows) * bands_.row;
-      context_.kernels().gemm_planes(product_);
+    std::fill_n(dx_, bands_.phases * p_.c * bands_.dx_plane, 0.0f);
+    top_ = (h_begin + p_.attrs.pad_top) / p_.attrs.stride_h;
+    for (Index kh = 0; kh < p_.kh; ++kh) {
+      const Outputs oh(h_axis, kh, h_begin, h_end);
+      for (Index begin = oh.begin; begin < oh.end; begin += bands_.strip) {
+        const Index pixel = oh.first_pixel + (begin - oh.begin) * h_axis.stride;
+        add_kernel_row(kh, pixel, std::min(bands_.strip, oh.end - begin), dy_ + (begin - first) * bands_.width);
+      }
     }
-    for (Index ih = h_begin; ih < h_end; ++ih) {
-      const float* const from = dx_ + (ih - h_begin) * bands_.width + p_.attrs.pad_left;
-      context_.kernels().transpose(p_.c, p_.w, from, bands_.dx_plane, dx + ih * p_.w * p_.c, p_.c);
-    }
+    for (Index ih = h_begin; ih < h_end; ++ih) store_row(ih, dx + ih * p_.w * p_.c);
   }
 
  private:
+  // A row of a phase's planes in which the padded row and column lie.
+  float* plane_row(Index row, Index column) const noexcept {
+    const Index phase = row % p_.attrs.stride_h * p_.attrs.stride_w + column % p_.attrs.stride_w;
+    return dx_ + phase * p_.c * bands_.dx_plane + (row / p_.attrs.stride_h - top_) * bands_.width;
+  }
+
+  // Adds what the taps of one kernel row bring from `rows` rows of dy, the first of them to pixel row ih and on.
+  void add_kernel_row(Index kh, Index ih, Index rows, const float* dy) noexcept {
+    product_.n = columns_of((rows - 1) * bands_.width + p_.ow);
+    product_.b = dy;
+    product_.taken = taken_ + (bands_.dy_rows - rows) * bands_.width;
+    for (Index kw = 0; kw < p_.kw; ++kw) {
+      const Index column = kw * p_.attrs.dilation_w;
+      product_.a = w_ + (kh * p_.kw + kw) * p_.c * p_.oc;
+      product_.c = plane_row(ih + p_.attrs.pad_top, column) + column / p_.attrs.stride_w;
+      context_.kernels().gemm_planes(product_);
+    }
+  }
+
+  // One row of dx, put together from its phases.
+  void store_row(Index ih, float* to) const noexcept {
+    const Index step = p_.attrs.stride_w;
+    for (Index iw = 0; iw < std::min(step, p_.w); ++iw) {
+      const Index column = iw + p_.attrs.pad_left;
+      const float* const from = plane_row(ih + p_.attrs.pad_top, column) + column / step;
+      context_.kernels().transpose(p_.c, (p_.w - iw + step - 1) / step, from, bands_.dx_plane, to + iw * p_.c, step * p_.c);
+    }
+  }
+
   const Context& context_;
   const Conv2dProblem& p_;
   const GradInputBands& bands_;
   float *dx_, *dy_;
   std::int32_t* taken_;
   const float* w_;
+  Index top_ = 0;  // of the planes' rows
   simd::GemmPlanes product_;
 };
 

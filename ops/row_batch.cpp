@@ -9,6 +9,8 @@ namespace {
 // first or second; a multiple of 12, hence of the micro-kernels' 4, 6 and 12 rows, so that only a part's last batch has a
 // ragged edge.
 constexpr Index kPointers = 8192, kMostRows = 240, kFewestRows = 12;
+constexpr Index kTables = 3;  // beside the segments' pointers: rows of C, of the residual, runs
+static_assert(sizeof(Index) == sizeof(void*));
 
 constexpr std::size_t table_bytes(Index pointers) noexcept { return static_cast<std::size_t>(pointers) * sizeof(void*); }
 
@@ -29,7 +31,7 @@ Index RowBatch::capacity(Index segments) noexcept {
 std::size_t row_batch_bytes(Index segments, simd::Accumulate accumulate) noexcept {
   // Fewer segments may take more memory, because they leave room for more rows: 34 have 240, 49 have 156.
   const Index pointers =
-      std::max(std::min(kMostRows * (segments + 2), kPointers + 2 * kMostRows), kFewestRows * (segments + 2));
+      std::max(std::min(kMostRows * (segments + kTables), kPointers + kTables * kMostRows), kFewestRows * (segments + kTables));
   const bool chains = accumulate == simd::Accumulate::add;
   return aligned_up(table_bytes(pointers)) + (chains ? float_bytes(kMostRows * simd::kGemmRowsScratch) : 0);
 }
@@ -43,25 +45,26 @@ RowBatch::RowBatch(const simd::KernelTable& kernels, const simd::GemmRows& produ
       capacity_(capacity(product.segments)),
       a_(reinterpret_cast<const float**>(memory)),
       c_(reinterpret_cast<float**>(memory + table_bytes(capacity_ * product.segments))),
-      residual_(residual ? reinterpret_cast<const float**>(memory + table_bytes(capacity_ * (product.segments + 1)))
-                         : nullptr) {
+      residual_(residual ? reinterpret_cast<const float**>(memory + table_bytes(capacity_ * (product.segments + 1))) : nullptr),
+      run_ends_(reinterpret_cast<Index*>(memory + table_bytes(capacity_ * (product.segments + 2)))) {
   product_.a = a_;
   product_.c = c_;
   product_.residual = residual_;
   if (product.accumulate == simd::Accumulate::add) {
-    product_.scratch = reinterpret_cast<float*>(memory + aligned_up(table_bytes(capacity_ * (product.segments + 2))));
+    product_.scratch = reinterpret_cast<float*>(memory + aligned_up(table_bytes(capacity_ * (product.segments + kTables))));
   }
 }
 
 void RowBatch::flush() noexcept {
   if (rows_ == 0) return;
   product_.rows = rows_;
+  if (product_.run_ends != nullptr) begin_run();  // which ends the last one
   const float* const packed_b = product_.packed_b;
   const float* const bias = product_.bias;
   for (Index group = 0; group < step_.groups; ++group) {
     kernels_.gemm_rows(product_);
     if (group + 1 == step_.groups) break;
-    for (Index i = 0; i < rows_ * slots_; ++i) a_[i] += step_.a;
+    for (Index i = 0; i < rows_ * slots_; ++i) a_[i] = a_[i] == nullptr ? nullptr : a_[i] + step_.a;
     for (Index i = 0; i < rows_; ++i) c_[i] += step_.c;
     if (residual_ != nullptr) {
       for (Index i = 0; i < rows_; ++i) residual_[i] += step_.c;
@@ -71,6 +74,7 @@ void RowBatch::flush() noexcept {
   }
   product_.packed_b = packed_b;
   product_.bias = bias;
+  product_.runs = 0;
   rows_ = 0;
 }
 

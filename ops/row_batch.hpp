@@ -34,10 +34,17 @@ struct GroupStep {
 // that are added to C.
 class RowBatch {
  public:
-  // `product` says everything but rows, a, c, residual and scratch. Requires product.segments <= segments of row_batch_bytes()
-  // and the same accumulate.
+  // `product` says everything but rows, a, c, residual, runs and scratch. Requires product.segments <= segments of
+  // row_batch_bytes() and the same accumulate.
   RowBatch(const simd::KernelTable& kernels, const simd::GemmRows& product, const GroupStep& step, bool residual,
            std::byte* memory) noexcept;
+
+  // The rows that are added from here on lack the same segments, and so do those before, since the last call: their slots may
+  // be null. Without a call none may.
+  void begin_run() noexcept {
+    product_.run_ends = run_ends_;
+    if (rows_ > 0 && (product_.runs == 0 || run_ends_[product_.runs - 1] < rows_)) run_ends_[product_.runs++] = rows_;
+  }
 
   static Index capacity(Index segments) noexcept;
 
@@ -70,6 +77,7 @@ class RowBatch {
   const float** a_;
   float** c_;
   const float** residual_;
+  Index* run_ends_;
 };
 
 std::size_t row_batch_bytes(Index segments, simd::Accumulate accumulate = simd::Accumulate::overwrite) noexcept;

@@ -51,6 +51,8 @@ struct Gemm {
 // s * segment_length), so that taps can be left out or reordered without packing again. Where all rows of A have their segments
 // at the same distances (windows of an image without padding), one pointer for each is enough: with a_segments it is
 //   A(i, s * segment_length + t) = a[i][a_segments[s] + t * a_stride].
+// Rows may lack segments (windows that reach beyond an image): with run_ends, a pointer may be null, and the chain goes on with
+// the next segment as if that one were not there. Rows of one run lack the same segments.
 struct GemmRows {
   Index rows = 0, n = 0;
   const float* const* a = nullptr;    // [rows][segments], or with a_segments [rows]
@@ -68,6 +70,8 @@ struct GemmRows {
   // 64-byte aligned, rows * kGemmRowsScratch floats, for Accumulate::add with a k of more than 512: without it (null) the
   // chains are not cut, and a B that is larger than the second-level cache is read from farther away for each tile.
   float* scratch = nullptr;
+  const Index* run_ends = nullptr;  // [runs], rising, the last one is `rows`; null where a_segments is not
+  Index runs = 0;
 };
 constexpr Index kGemmRowsScratch = 64;
 

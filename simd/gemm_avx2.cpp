@@ -15,11 +15,11 @@ struct Tuning {
   static constexpr int kRows[] = {0, 12, 6};
   // A panel of B takes 32 KB, most of the first-level cache; the rows of A stream past it.
   static constexpr Index kDepth = 512;
-  // Reading in place wins until the pages and cache sets that the rows touch run out. B 512 floats wide: even at m = 48, packed
-  // 81 against 78 GFLOP/s at m = 200; 2048 wide: 49 against 41 at m = 24. A transposed: 1152 x 128 x 512 went from 57 to 78,
-  // 120 x 84 x 64 lost 7 %.
-  static constexpr Index kPackFarBFrom = 24;
-  static constexpr Index kPackNearBFrom = 128;
+  // Reading in place wins until the pages and cache sets that the rows touch run out. B 512 floats wide: in place 81 against 78
+  // GFLOP/s, packed, at m = 150; 1024 wide, k = 256: 77 against 65 at m = 24, even at 64. A transposed: 1152 x 128 x 512 went
+  // from 57 to 78, 120 x 84 x 64 lost 7 %.
+  static constexpr Index kPackFarBFrom = 40;
+  static constexpr Index kPackNearBFrom = 300;
   static constexpr Index kPackStridedAFrom = 128;
   // As for AVX-512: 1024 and 2048 cubed gained 1 % over 240 rows.
   static constexpr Index kColumnBlock = 1024;

@@ -24,10 +24,34 @@ const float* panel_after(const GemmRows& args, const RowsBlock& block, Index col
   return args.packed_b + done * smaller(kPanel, round_up(args.n, Vec::kWidth));
 }
 
-// The tiles of one panel, from `column` on, over one block of k. `chains`: null, or rows of kPanel floats that keep the chains
-// from block to block instead of C.
-void multiply_rows_panel(const GemmRows& args, const RowsBlock& block, Index column, const Panel& panel,
-                         float* chains) noexcept {
+// Rows [begin, end) that lack the same segments of a block.
+struct RowsRun {
+  Index begin = 0, end = 0;
+  bool empty = false;  // all of the block's segments
+};
+
+// Whether rows i and j have the same segments of the block.
+bool same_segments(const GemmRows& args, const RowsBlock& block, Index i, Index j) noexcept {
+  for (Index s = block.segment; s < block.segment + block.segments; ++s) {
+    if ((args.a[i * args.segments + s] == nullptr) != (args.a[j * args.segments + s] == nullptr)) return false;
+  }
+  return true;
+}
+
+// The run that begins at row `begin`: as many of the product's runs as do not differ in this block. `run`: the index of the
+// first, then of the next one.
+RowsRun next_run(const GemmRows& args, const RowsBlock& block, Index begin, Index& run) noexcept {
+  if (args.run_ends == nullptr) return {begin, args.rows, false};
+  RowsRun result{begin, args.run_ends[run++], true};
+  while (run < args.runs && same_segments(args, block, begin, result.end)) result.end = args.run_ends[run++];
+  for (Index s = block.segment; result.empty && s < block.segment + block.segments; ++s) {
+    result.empty = args.a[begin * args.segments + s] == nullptr;
+  }
+  return result;
+}
+
+// What the tiles of one panel, from `column` on, have in common over one block of k.
+Tile rows_tile(const GemmRows& args, const RowsBlock& block, Index column, const Panel& panel) noexcept {
   Tile tile;
   tile.row_segments = args.a_segments == nullptr ? args.segments : 1;
   tile.a_segments = args.a_segments == nullptr ? nullptr : args.a_segments + block.segment;
@@ -47,9 +71,17 @@ void multiply_rows_panel(const GemmRows& args, const RowsBlock& block, Index col
   tile.add = block.last && args.accumulate == Accumulate::add;
   tile.relu = block.last && args.relu;
   tile.bias = block.last && args.bias != nullptr ? args.bias + column : nullptr;
+  return tile;
+}
+
+// The tiles of one panel over one block of k. `chains`: null, or rows of kPanel floats that keep the chains from block to block
+// instead of C.
+void multiply_rows_panel(const GemmRows& args, const RowsBlock& block, Index column, const Panel& panel,
+                         float* chains) noexcept {
+  Tile tile = rows_tile(args, block, column, panel);
   const bool starts = block.first && args.accumulate != Accumulate::chain;
-  const RowTiles tiles(args.rows, panel.tile_rows());
-  share_prefetch(tile, panel_after(args, block, column, panel, tile.b), panel.width(), tiles.count);
+  share_prefetch(tile, panel_after(args, block, column, panel, tile.b), panel.width(),
+                 RowTiles(args.rows, panel.tile_rows()).count);
   // A small B stays near between its panels: the first one fetches the rows of A instead.
   const bool fetches_rows = tile.ahead_step == 0 || (column == 0 && args.packed_k * args.n <= kNearB);
   // The segment in which a convolution's next rows see new pixels.
@@ -59,30 +91,37 @@ void multiply_rows_panel(const GemmRows& args, const RowsBlock& block, Index col
   float *kept[kMaxRows], *to[kMaxRows];
   const float* residual[kMaxRows];
   if (chains != nullptr) tile.column = 0;
-  Index row = 0;
-  for (Index t = 0; t < tiles.count; ++t) {
-    const Index height = tiles.height + (t < tiles.higher ? 1 : 0);
-    tile.a = args.a_segments == nullptr ? args.a + row * args.segments + block.segment : args.a + row;
-    tile.to = args.c + row;
-    tile.from = starts ? nullptr : args.c + row;
-    tile.row_bias = block.last && args.row_bias != nullptr ? args.row_bias + row : nullptr;
-    tile.residual = block.last && args.residual != nullptr ? args.residual + row : nullptr;
-    if (chains != nullptr) {
-      for (Index i = 0; i < height; ++i) {
-        kept[i] = chains + (row + i) * kPanel;
-        to[i] = tile.to[i] + column;
-        if (tile.residual != nullptr) residual[i] = tile.residual[i] + column;
+  for (Index row = 0, next = 0; row < args.rows;) {
+    const RowsRun run = next_run(args, block, row, next);
+    if (run.empty && !starts && !block.last) {
+      row = run.end;
+      continue;
+    }
+    const RowTiles tiles(run.end - run.begin, panel.tile_rows());
+    for (Index t = 0; t < tiles.count; ++t) {
+      const Index height = tiles.height + (t < tiles.higher ? 1 : 0);
+      tile.a = args.a_segments == nullptr ? args.a + row * args.segments + block.segment : args.a + row;
+      tile.to = args.c + row;
+      tile.from = starts ? nullptr : args.c + row;
+      tile.row_bias = block.last && args.row_bias != nullptr ? args.row_bias + row : nullptr;
+      tile.residual = block.last && args.residual != nullptr ? args.residual + row : nullptr;
+      if (chains != nullptr) {
+        for (Index i = 0; i < height; ++i) {
+          kept[i] = chains + (row + i) * kPanel;
+          to[i] = tile.to[i] + column;
+          if (tile.residual != nullptr) residual[i] = tile.residual[i] + column;
+        }
+        tile.from = starts ? nullptr : kept;
+        tile.to = block.last ? to : kept;
+        if (tile.residual != nullptr) tile.residual = residual;
       }
-      tile.from = starts ? nullptr : kept;
-      tile.to = block.last ? to : kept;
-      if (tile.residual != nullptr) tile.residual = residual;
+      if (fetches_rows && newest >= 0 && row + height < args.rows) {
+        prefetch_next_rows(tile, tile.a[newest] + shift, tile.a[height * tile.row_segments + newest] + shift);
+      }
+      kTileFunctions.of[height][panel.vectors](tile);
+      if (!fetches_rows) advance_prefetch(tile);
+      row += height;
     }
-    if (fetches_rows && newest >= 0 && row + height < args.rows) {
-      prefetch_next_rows(tile, tile.a[newest] + shift, tile.a[height * tile.row_segments + newest] + shift);
-    }
-    kTileFunctions.of[height][panel.vectors](tile);
-    if (!fetches_rows) advance_prefetch(tile);
-    row += height;
   }
 }
 

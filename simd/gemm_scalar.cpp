@@ -57,6 +57,7 @@ void gemm_rows(const GemmRows& args) noexcept {
       float chain = start(args.accumulate, c);
       for (Index s = 0; s < args.segments; ++s) {
         const float* a = args.a_segments == nullptr ? args.a[i * args.segments + s] : args.a[i] + args.a_segments[s];
+        if (args.run_ends != nullptr && a == nullptr) continue;
         const Index first_row = args.b_segments == nullptr ? s * args.segment_length : args.b_segments[s];
         for (Index t = 0; t < args.segment_length; ++t) {
           chain = Vec::fma(a[t * args.a_stride], args.packed_b[(first_row + t) * args.n + j], chain);

@@ -117,6 +117,15 @@ TEST_CASE("images with few channels, whose pixels stand in the lanes, have the c
   for (const Index n : {1, 3}) forward(problem_of({}, {n, 28, 28, 1}, {5, 5, 1, 6}), n == 3);
   for (const Index n : {1, 2}) gradient(problem_of({}, {n, 12, 12, 6}, {5, 5, 6, 16}), n == 2);
   gradient(problem_of({}, {1, 28, 28, 1}, {5, 5, 1, 6}), false);
+  // Strides, whose phases have planes of their own; rows of dy too long for a band, multiplied a few at a time and one by one.
+  gradient(problem_of({.stride_h = 2, .stride_w = 3, .pad_top = 2, .pad_left = 1, .pad_bottom = 3, .pad_right = 2},
+                      {2, 15, 40, 3}, {5, 5, 3, 8}),
+           true);
+  gradient(problem_of({.stride_h = 3, .stride_w = 2, .dilation_h = 2, .dilation_w = 3}, {1, 17, 50, 3}, {3, 3, 3, 8}), false);
+  gradient(problem_of({.pad_top = 1}, {1, 9, 90, 3}, {5, 3, 3, 40}), false);
+  gradient(problem_of({.stride_h = 2, .stride_w = 2, .pad_top = 3, .pad_left = 3, .pad_bottom = 3, .pad_right = 3},
+                      {1, 9, 224, 3}, {7, 7, 3, 64}),
+           false);
   for (Index width = 16; width <= 34; width += 3) {
     forward(problem_of({}, {1, 6, width, 3}, {3, 2, 3, 5}), width == 19);
     gradient(problem_of(same, {1, 7, width, 3}, {3, 3, 3, 8}), width == 25);
@@ -297,6 +306,31 @@ TEST_CASE("padding multiplies by zero in the forward pass and in the filters' gr
     ops::conv2d_grad_weight(*context, p.attrs, x, y, dw);
     CHECK(std::isnan(dw.data()[0]));  // 0 * inf
     CHECK(std::isinf(dw.data()[1]));
+  }
+}
+
+TEST_CASE("padding shows by no sign of a zero, and by every infinite or NaN weight") {
+  // Pixels in rows with gaps and copied, pixels in the lanes, images in the lanes; padding on all sides, and above alone.
+  const Conv2dAttrs around{.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1}, above{.pad_top = 2};
+  for (const Conv2dProblem& p :
+       {problem_of(around, {1, 4, 5, 40}, {3, 3, 40, 24}), problem_of(above, {2, 4, 5, 40}, {3, 3, 40, 24}),
+        problem_of(around, {1, 4, 5, 3}, {3, 3, 3, 24}), problem_of(around, {1, 9, 9, 2}, {3, 3, 2, 2}),
+        problem_of(around, {64, 4, 4, 2}, {3, 3, 2, 2})}) {
+    for (const auto& context : make_contexts()) {
+      Tensor x(x_shape(p)), w(w_shape(p)), y(y_shape(p)), bias({p.oc});
+      for (float& value : x.span()) value = -1e-30f;
+      for (float& value : w.span()) value = 1e-30f;  // fma(x, w, +0) rounds to -0, which a later 0 * w would make +0
+      for (float& value : bias.span()) value = -0.0f;
+      ops::conv2d(*context, p.attrs, x, w, y);
+      for (const float value : y.span()) REQUIRE((value == 0.0f && !std::signbit(value)));
+      ops::conv2d(*context, p.attrs, x, w, y, {.bias = bias});
+      for (const float value : y.span()) REQUIRE((value == 0.0f && !std::signbit(value)));
+      w.data()[0] =
+          std::numeric_limits<float>::infinity();  // under the first tap, which lies in the padding of the first pixel
+      w.data()[w.elements() - 1] = kNan;
+      ops::conv2d(*context, p.attrs, x, w, y);
+      require_same_bits(y, expected_conv2d(p, x, w, nullptr, nullptr, false));
+    }
   }
 }
 

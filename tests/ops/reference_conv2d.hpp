@@ -89,6 +89,8 @@ inline Tensor expected_conv2d(const Conv2dProblem& p, ConstTensorView x, ConstTe
   for_each_element(y, [&](float& element, Index n, Index oh, Index ow, Index oc) {
     float chain = 0.0f;
     forward_terms(p, x, w, n, oh, ow, oc, [&](float a, float b) { chain = std::fma(a, b, chain); });
+    const Conv2dAttrs& at = p.attrs;
+    if (at.pad_top + at.pad_left + at.pad_bottom + at.pad_right > 0) chain += 0.0f;
     if (bias != nullptr) chain += bias->data()[oc];
     if (residual != nullptr) chain += residual->view()(n, oh, ow, oc);
     element = relu && chain < 0.0f ? 0.0f : chain;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gemm_rows of every table against a chain of std::fma: segments, chosen rows of B, scattered rows of C, epilogues.
+// gemm_rows of every table against a chain of std::fma: segments and gaps, chosen rows of B, scattered rows of C,
+// epilogues.
 #include "gemm_cases.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -33,6 +34,22 @@ std::vector<float*> pointers(const Rows& rows) {
   return result;
 }
 
+// Some runs of rows, and in each the same segments taken away from every row: their pointers become null. Returns the runs'
+// ends.
+std::vector<Index> take_segments_away(Draw& draw, Index rows, Index segments, std::vector<float*>& a) {
+  std::vector<Index> ends;
+  for (Index begin = 0; begin < rows;) {
+    const Index end = begin + 1 + draw.below(rows - begin);
+    for (Index s = 0; s < segments; ++s) {
+      if (!draw.chance(40)) continue;
+      for (Index i = begin; i < end; ++i) a[static_cast<std::size_t>(i * segments + s)] = nullptr;
+    }
+    ends.push_back(end);
+    begin = end;
+  }
+  return ends;
+}
+
 const Matrix& row_of(const Rows& rows, Index i) { return *rows[static_cast<std::size_t>(i)]; }
 
 bool all_tables_agree(Draw& draw, const Case& size) {
@@ -62,11 +79,16 @@ bool all_tables_agree(Draw& draw, const Case& size) {
   std::vector<Index> b_segments;
   for (Index s = 0; s < segments; ++s)
     b_segments.push_back(choose ? draw.below(packed_k - segment_length + 1) : s * segment_length);
-  const std::vector<float*> a_pointers = pointers(a), c_pointers = pointers(c), residual_pointers = pointers(residual);
+  std::vector<float*> a_pointers = pointers(a);
+  const std::vector<Index> run_ends =
+      shared || draw.chance(60) ? std::vector<Index>() : take_segments_away(draw, rows, segments, a_pointers);
+  const std::vector<float*> c_pointers = pointers(c), residual_pointers = pointers(residual);
   GemmRows args;
   args.rows = rows, args.n = n;
   args.a = a_pointers.data(), args.segments = segments, args.segment_length = segment_length, args.a_stride = a_stride;
   args.a_segments = shared ? a_segments.data() : nullptr;
+  args.run_ends = run_ends.empty() ? nullptr : run_ends.data();
+  args.runs = static_cast<Index>(run_ends.size());
   args.packed_k = packed_k;
   args.b_segments = choose ? b_segments.data() : nullptr;
   args.c = c_pointers.data();
@@ -86,6 +108,7 @@ bool all_tables_agree(Draw& draw, const Case& size) {
       start[at] = row_of(c, i)(0, j);
       float chain = args.accumulate == Accumulate::chain ? start[at] : 0.0f;
       for (Index s = 0; s < segments; ++s) {
+        if (!shared && a_pointers[static_cast<std::size_t>(i * segments + s)] == nullptr) continue;
         for (Index t = 0; t < segment_length; ++t) {
           chain = std::fma(element_of_a(i, s, t), b(b_segments[static_cast<std::size_t>(s)] + t, j), chain);
         }
@@ -109,9 +132,9 @@ bool all_tables_agree(Draw& draw, const Case& size) {
         const float want = expected[static_cast<std::size_t>(i * n + j)];
         if (canonical_bits(row_of(c, i)(0, j)) == canonical_bits(want)) continue;
         UNSCOPED_INFO(table->name << " rows=" << rows << " n=" << n << " segments=" << segments << " of " << segment_length
-                                  << (choose ? " chosen" : "") << (shared ? " shared" : "") << " at (" << i << ", " << j
-                                  << "): " << row_of(c, i)(0, j) << ", expected " << want << "; a_stride " << a_stride
-                                  << "; accumulate " << static_cast<int>(args.accumulate));
+                                  << (choose ? " chosen" : "") << (shared ? " shared" : "") << " in " << run_ends.size()
+                                  << " runs at (" << i << ", " << j << "): " << row_of(c, i)(0, j) << ", expected " << want
+                                  << "; a_stride " << a_stride << "; accumulate " << static_cast<int>(args.accumulate));
         return false;
       }
     }
