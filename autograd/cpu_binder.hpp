@@ -54,6 +54,9 @@ BoundStep bind_fused(std::span<const Node> nodes, const Binder& binder);
 // cpu_products.cpp: linear and convolution with the nodes that can end them; `rest` may be empty.
 BoundStep bind_product(const Linear& node, std::span<const Node> rest, const Binder& binder);
 BoundStep bind_product(const Conv2d& node, std::span<const Node> rest, const Binder& binder);
+// The same of a convolution whose ending a max pooling follows.
+bool ends_in_pool(const Node& head, std::span<const Node> rest, const TensorTable& tensors);
+BoundStep bind_pooled(const Conv2d& node, std::span<const Node> rest, const Binder& binder);
 bool ends_product(const Node& head, std::span<const Node> rest, const TensorTable& tensors);
 std::optional<Packing> pack_product(const Node& node, const Binder& binder);
 // cpu_fusion.cpp: updates of one guard and the same hyper-parameters.

@@ -151,13 +151,16 @@ BoundStep bind_updates(std::span<const Node> nodes, const Binder& b) {
 }
 
 bool cpu_fuses(std::span<const Node> nodes, const TensorTable& tensors) {
-  return nodes.size() == 1 || ends_product(nodes.front(), nodes.subspan(1), tensors) || is_chain(nodes, tensors) ||
-         are_updates(nodes, tensors);
+  return nodes.size() == 1 || ends_product(nodes.front(), nodes.subspan(1), tensors) ||
+         ends_in_pool(nodes.front(), nodes.subspan(1), tensors) || is_chain(nodes, tensors) || are_updates(nodes, tensors);
 }
 
 BoundStep bind_fused(std::span<const Node> nodes, const Binder& b) {
   if (const auto* n = std::get_if<Linear>(&nodes.front())) return bind_product(*n, nodes.subspan(1), b);
-  if (const auto* n = std::get_if<Conv2d>(&nodes.front())) return bind_product(*n, nodes.subspan(1), b);
+  if (const auto* n = std::get_if<Conv2d>(&nodes.front())) {
+    const bool pooled = std::holds_alternative<MaxPool2d>(nodes.back());
+    return pooled ? bind_pooled(*n, nodes.subspan(1), b) : bind_product(*n, nodes.subspan(1), b);
+  }
   return std::holds_alternative<SgdUpdate>(nodes.front()) ? bind_updates(nodes, b) : bind_chain(nodes, b);
 }
 

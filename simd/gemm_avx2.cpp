@@ -3,6 +3,8 @@
 #include "gemm.hpp"
 #include "vec_avx2.hpp"
 
+#include "gemm_interleave.inl"
+
 namespace vitro::simd {
 namespace {
 
@@ -26,22 +28,43 @@ struct Tuning {
   static constexpr int kLaneRows = 3, kLaneColumns = 4;
 
   static void transpose(const Vec::Reg (&in)[8], Vec::Reg (&out)[8]) noexcept {
-    __m256 pairs[8], quads[8];
-    for (int i = 0; i < 8; i += 2) {
-      pairs[i] = _mm256_unpacklo_ps(in[i], in[i + 1]);
-      pairs[i + 1] = _mm256_unpackhi_ps(in[i], in[i + 1]);
-    }
+    Vec::Reg quads[8];
     // quads[i + c] holds, in its 128-bit lane l, column 4 * l + c of rows i to i + 3.
-    for (int i = 0; i < 8; i += 4) {
-      for (int half = 0; half < 2; ++half) {
-        const __m256d low = _mm256_castps_pd(pairs[i + half]), high = _mm256_castps_pd(pairs[i + half + 2]);
-        quads[i + 2 * half] = _mm256_castpd_ps(_mm256_unpacklo_pd(low, high));
-        quads[i + 2 * half + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(low, high));
-      }
-    }
+    for (int i = 0; i < 8; i += 4) transpose_lanes(in + i, quads + i);
     for (int c = 0; c < 4; ++c) {
       out[c] = _mm256_permute2f128_ps(quads[c], quads[4 + c], 0x20);
       out[4 + c] = _mm256_permute2f128_ps(quads[c], quads[4 + c], 0x31);
+    }
+  }
+
+  // Four columns of 8 rows straight from memory: the load ports bring rows r and r + 4 into the lanes of one register.
+  static constexpr int kPiece = 4;
+  static void transpose_piece(const float* from, Index stride, Vec::Reg (&out)[kPiece]) noexcept {
+    const float* const second = from + 4 * stride;
+    Vec::Reg in[kPiece];
+    for (int r = 0; r < kPiece; ++r) {
+      in[r] =
+          _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(from + r * stride)), _mm_loadu_ps(second + r * stride), 1);
+    }
+    transpose_lanes(in, out);
+  }
+
+  // A few planes as pixels, where it can be done.
+  static bool interleave_planes(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
+    if (!can_interleave(rows, columns, y_stride)) return false;
+    interleave(rows, columns, x, x_stride, y);
+    return true;
+  }
+
+ private:
+  // The two 4 x 4 squares that lie side by side in the 128-bit lanes of four registers.
+  static void transpose_lanes(const Vec::Reg* in, Vec::Reg* out) noexcept {
+    for (int half = 0; half < 2; ++half) {
+      const __m256 upper = half == 0 ? _mm256_unpacklo_ps(in[0], in[1]) : _mm256_unpackhi_ps(in[0], in[1]);
+      const __m256 lower = half == 0 ? _mm256_unpacklo_ps(in[2], in[3]) : _mm256_unpackhi_ps(in[2], in[3]);
+      const __m256d two = _mm256_castps_pd(upper), more = _mm256_castps_pd(lower);
+      out[2 * half] = _mm256_castpd_ps(_mm256_unpacklo_pd(two, more));
+      out[2 * half + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(two, more));
     }
   }
 };

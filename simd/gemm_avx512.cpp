@@ -3,6 +3,8 @@
 #include "gemm.hpp"
 #include "vec_avx512.hpp"
 
+#include "gemm_interleave.inl"
+
 namespace vitro::simd {
 namespace {
 
@@ -33,20 +35,9 @@ struct Tuning {
   // Four times four rows are interleaved within 128-bit lanes, then the lanes are brought to their places. The masked forms
   // with all lanes on are what Vec uses, too: the plain ones make GCC 12 warn.
   static void transpose(const Vec::Reg (&in)[16], Vec::Reg (&out)[16]) noexcept {
-    constexpr __mmask8 kAllDoubles = 0xFF;
-    __m512 pairs[16], quads[16];
-    for (int i = 0; i < 16; i += 2) {
-      pairs[i] = _mm512_maskz_unpacklo_ps(Vec::kAll, in[i], in[i + 1]);
-      pairs[i + 1] = _mm512_maskz_unpackhi_ps(Vec::kAll, in[i], in[i + 1]);
-    }
+    Vec::Reg quads[16];
     // quads[i + c] holds, in its 128-bit lane l, column 4 * l + c of rows i to i + 3.
-    for (int i = 0; i < 16; i += 4) {
-      for (int half = 0; half < 2; ++half) {
-        const __m512d low = _mm512_castps_pd(pairs[i + half]), high = _mm512_castps_pd(pairs[i + half + 2]);
-        quads[i + 2 * half] = _mm512_castpd_ps(_mm512_maskz_unpacklo_pd(kAllDoubles, low, high));
-        quads[i + 2 * half + 1] = _mm512_castpd_ps(_mm512_maskz_unpackhi_pd(kAllDoubles, low, high));
-      }
-    }
+    for (int i = 0; i < 16; i += 4) transpose_lanes(in + i, quads + i);
     for (int c = 0; c < 4; ++c) {
       const __m512 upper_even = _mm512_maskz_shuffle_f32x4(Vec::kAll, quads[c], quads[4 + c], 0x88);
       const __m512 upper_odd = _mm512_maskz_shuffle_f32x4(Vec::kAll, quads[c], quads[4 + c], 0xDD);
@@ -59,27 +50,38 @@ struct Tuning {
     }
   }
 
+  // Four columns of 16 rows straight from memory: the load ports bring rows r, r + 4, r + 8 and r + 12 into the lanes of one
+  // register, and half of transpose()'s exchanges remain.
+  static constexpr int kPiece = 4;
+  static void transpose_piece(const float* from, Index stride, Vec::Reg (&out)[kPiece]) noexcept {
+    const float *second = from + 4 * stride, *third = from + 8 * stride, *fourth = third + 4 * stride;
+    Vec::Reg in[kPiece];
+    for (int r = 0; r < kPiece; ++r) {
+      in[r] = _mm512_castps128_ps512(_mm_loadu_ps(from + r * stride));
+      in[r] = _mm512_mask_broadcast_f32x4(in[r], 0x00F0, _mm_loadu_ps(second + r * stride));
+      in[r] = _mm512_mask_broadcast_f32x4(in[r], 0x0F00, _mm_loadu_ps(third + r * stride));
+      in[r] = _mm512_mask_broadcast_f32x4(in[r], 0xF000, _mm_loadu_ps(fourth + r * stride));
+    }
+    transpose_lanes(in, out);
+  }
+
+  // A few planes as pixels, where it can be done.
+  static bool interleave_planes(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
+    if (!can_interleave(rows, columns, y_stride)) return false;
+    interleave(rows, columns, x, x_stride, y);
+    return true;
+  }
+
   // The same for 8 x 16: in[i] is row i, and out[i] columns i and i + 8, 8 lanes each; or, the other way round, in[i] rows i
   // and i + 8 of 8 lanes each, and out[i] column i.
   static void transpose_halves(const Vec::Reg (&in)[8], Vec::Reg (&out)[8]) noexcept {
-    constexpr __mmask8 kAllDoubles = 0xFF;
     const __m512i even = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13), odd = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
-    __m512 pairs[8];
-    __m512d quads[8];
-    for (int i = 0; i < 8; i += 2) {
-      pairs[i] = _mm512_maskz_unpacklo_ps(Vec::kAll, in[i], in[i + 1]);
-      pairs[i + 1] = _mm512_maskz_unpackhi_ps(Vec::kAll, in[i], in[i + 1]);
-    }
-    for (int i = 0; i < 8; i += 4) {
-      for (int half = 0; half < 2; ++half) {
-        const __m512d low = _mm512_castps_pd(pairs[i + half]), high = _mm512_castps_pd(pairs[i + half + 2]);
-        quads[i + 2 * half] = _mm512_maskz_unpacklo_pd(kAllDoubles, low, high);
-        quads[i + 2 * half + 1] = _mm512_maskz_unpackhi_pd(kAllDoubles, low, high);
-      }
-    }
+    Vec::Reg quads[8];
+    for (int i = 0; i < 8; i += 4) transpose_lanes(in + i, quads + i);
     for (int c = 0; c < 4; ++c) {
-      out[c] = _mm512_castpd_ps(_mm512_permutex2var_pd(quads[c], even, quads[4 + c]));
-      out[4 + c] = _mm512_castpd_ps(_mm512_permutex2var_pd(quads[c], odd, quads[4 + c]));
+      const __m512d upper = _mm512_castps_pd(quads[c]), lower = _mm512_castps_pd(quads[4 + c]);
+      out[c] = _mm512_castpd_ps(_mm512_permutex2var_pd(upper, even, lower));
+      out[4 + c] = _mm512_castpd_ps(_mm512_permutex2var_pd(upper, odd, lower));
     }
   }
   // The first lanes, up to 8, of two arrays.
@@ -94,6 +96,21 @@ struct Tuning {
     constexpr int kSwapHalves = 0x4E;
     Vec::store(low_mask, low, x);
     Vec::store(high_mask, high, _mm512_maskz_shuffle_f32x4(Vec::kAll, x, x, kSwapHalves));
+  }
+
+ private:
+  // The four 4 x 4 squares that lie side by side in the 128-bit lanes of four registers.
+  static void transpose_lanes(const Vec::Reg* in, Vec::Reg* out) noexcept {
+    constexpr __mmask8 kAllDoubles = 0xFF;
+    for (int half = 0; half < 2; ++half) {
+      const __m512 upper =
+          half == 0 ? _mm512_maskz_unpacklo_ps(Vec::kAll, in[0], in[1]) : _mm512_maskz_unpackhi_ps(Vec::kAll, in[0], in[1]);
+      const __m512 lower =
+          half == 0 ? _mm512_maskz_unpacklo_ps(Vec::kAll, in[2], in[3]) : _mm512_maskz_unpackhi_ps(Vec::kAll, in[2], in[3]);
+      const __m512d two = _mm512_castps_pd(upper), more = _mm512_castps_pd(lower);
+      out[2 * half] = _mm512_castpd_ps(_mm512_maskz_unpacklo_pd(kAllDoubles, two, more));
+      out[2 * half + 1] = _mm512_castpd_ps(_mm512_maskz_unpackhi_pd(kAllDoubles, two, more));
+    }
   }
 };
 

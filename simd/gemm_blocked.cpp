@@ -23,6 +23,9 @@ struct Tuning {
   static constexpr int kLaneRows = 2, kLaneColumns = 2;
 
   static void transpose(const Vec::Reg (&in)[1], Vec::Reg (&out)[1]) noexcept { out[0] = in[0]; }
+  static bool interleave_planes(Index, Index, const float*, Index, float*, Index) noexcept { return false; }
+  static constexpr int kPiece = 1;
+  static void transpose_piece(const float* from, Index, Vec::Reg (&out)[kPiece]) noexcept { out[0] = Vec::load(from); }
 };
 
 }  // namespace

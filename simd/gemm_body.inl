@@ -12,6 +12,8 @@
 //   kPackFarBFrom      the same where they are farther apart, and each is on a page of its own
 //   kPackStridedAFrom  n from which packing an A whose rows are not dense pays; dense ones are always read in place
 //   transpose          of a square of Vec::kWidth registers
+//   transpose_piece    kPiece columns of Vec::kWidth rows in memory, as kPiece registers
+//   interleave_planes  of a few rows, returns whether it could
 #include "gemm_tile.inl"
 
 namespace vitro::simd {
@@ -72,18 +74,13 @@ struct RowTiles {
   Index higher;
 };
 
-// to[q][i] = from[i][q] for i < rows and q < columns, both at most Vec::kWidth; to[q][i] = +0 for the other i.
-void transpose_block(Index rows, Index columns, const float* from, Index from_stride, float* to, Index to_stride) noexcept {
-  const Vec::Mask mask = Vec::first(columns);
-  Vec::Reg in[Vec::kWidth], out[Vec::kWidth];
-  VITRO_UNROLL
-  for (int i = 0; i < Vec::kWidth; ++i) in[i] = i < rows ? Vec::load(mask, from + i * from_stride) : Vec::zero();
-  Tuning::transpose(in, out);
-  VITRO_UNROLL
-  for (int q = 0; q < Vec::kWidth; ++q) {
-    if (q < columns) Vec::store(to + q * to_stride, out[q]);
-  }
-}
+}  // namespace
+}  // namespace vitro::simd
+
+#include "gemm_transpose.inl"
+
+namespace vitro::simd {
+namespace {
 
 // B[k, columns] as rows of panel.width() floats; columns beyond the last one are +0.
 void pack_panel(Index k, const Panel& panel, const float* b, Index row_stride, Index column_stride, float* packed) noexcept {
@@ -439,6 +436,7 @@ Index body_scratch(Index m, Index n, Index k) noexcept {
 void body_gemm(const Gemm& args) noexcept {
   if (args.m == 0 || args.n == 0) return;
   if (is_matrix_vector(args)) return multiply_vector(args);
+  if (is_outer_product(args)) return multiply_outer(args);
   if (swaps_roles(args)) return multiply_swapped(args);
   const Cut cut(args);
   float* packed_b = cut.packed_b_size() > 0 ? args.scratch : nullptr;

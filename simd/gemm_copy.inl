@@ -92,21 +92,16 @@ void body_copy_runs(const RunCopy& args) noexcept {
 }
 
 // Tiles of the vectors' width, those of one stripe of x's columns first: y, which is written, is the one to be written in runs.
+// A tile that the last row would cut short begins earlier, and is written twice.
 void transpose_tiles(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
+  const Index height = smaller(Vec::kWidth, rows);
+  const Vec::Mask out_mask = Vec::first(height);
   for (Index j = 0; j < columns; j += Vec::kWidth) {
-    const Index width = smaller(Vec::kWidth, columns - j);
-    const Vec::Mask in_mask = Vec::first(width);
     for (Index i = 0; i < rows; i += Vec::kWidth) {
-      const Index height = smaller(Vec::kWidth, rows - i);
-      const Vec::Mask out_mask = Vec::first(height);
-      Vec::Reg in[Vec::kWidth], out[Vec::kWidth];
-      VITRO_UNROLL
-      for (int r = 0; r < Vec::kWidth; ++r) in[r] = r < height ? Vec::load(in_mask, x + (i + r) * x_stride + j) : Vec::zero();
-      Tuning::transpose(in, out);
-      VITRO_UNROLL
-      for (int c = 0; c < Vec::kWidth; ++c) {
-        if (c < width) Vec::store(out_mask, y + (j + c) * y_stride + i, out[c]);
-      }
+      const Index row = smaller(i, rows - height);
+      float* const to = y + j * y_stride + row;
+      for_each_transposed(height, smaller(Vec::kWidth, columns - j), x + row * x_stride + j, x_stride,
+                          [=](Index q, Vec::Reg column) { Vec::store(out_mask, to + q * y_stride, column); });
     }
   }
 }
@@ -161,6 +156,7 @@ void transpose_few_columns(Index rows, Index columns, const float* x, Index x_st
 
 template <class T>
 void transpose_with(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
+  if (T::interleave_planes(rows, columns, x, x_stride, y, y_stride)) return;
   if constexpr (Vec::kWidth == 16) {
     if (rows <= Vec::kWidth / 2) return transpose_few_rows<T>(rows, columns, x, x_stride, y, y_stride);
     if (columns <= Vec::kWidth / 2) return transpose_few_columns<T>(rows, columns, x, x_stride, y, y_stride);

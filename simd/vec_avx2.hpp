@@ -71,6 +71,10 @@ struct Vec {
   static Reg to_float(Int x) noexcept { return _mm256_cvtepi32_ps(x); }
   static Reg permute(Reg x, Int from) noexcept { return _mm256_permutevar8x32_ps(x, from); }
   static Int permute(Int x, Int from) noexcept { return _mm256_permutevar8x32_epi32(x, from); }
+  static Reg permute(Reg a, Reg b, Int from) noexcept {
+    const Reg in_b = _mm256_castsi256_ps(_mm256_slli_epi32(from, 28));  // the sign chooses
+    return _mm256_blendv_ps(_mm256_permutevar8x32_ps(a, from), _mm256_permutevar8x32_ps(b, from), in_b);
+  }
 
   static Int load_bytes(const std::uint8_t* p) noexcept {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));

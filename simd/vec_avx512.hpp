@@ -72,6 +72,7 @@ struct Vec {
   static Reg to_float(Int x) noexcept { return _mm512_maskz_cvtepi32_ps(kAll, x); }
   static Reg permute(Reg x, Int from) noexcept { return _mm512_maskz_permutexvar_ps(kAll, from, x); }
   static Int permute(Int x, Int from) noexcept { return _mm512_maskz_permutexvar_epi32(kAll, from, x); }
+  static Reg permute(Reg a, Reg b, Int from) noexcept { return _mm512_permutex2var_ps(a, from, b); }
 
   static Int load_bytes(const std::uint8_t* p) noexcept {
     return _mm512_maskz_cvtepu8_epi32(kAll, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));

@@ -90,6 +90,8 @@ struct Vec {
   // Lane i is x's lane from[i]. Requires 0 <= from[i] < kWidth.
   static Reg permute(Reg x, Int) noexcept { return x; }
   static Int permute(Int x, Int) noexcept { return x; }
+  // The same of a's lanes, and b's behind them. Requires 0 <= from[i] < 2 * kWidth.
+  static Reg permute(Reg a, Reg b, Int from) noexcept { return from == 0 ? a : b; }
   // One byte a lane: zero-extended, and each lane's low byte.
   static Int load_bytes(const std::uint8_t* p) noexcept { return *p; }
   static Int load_bytes(Mask mask, const std::uint8_t* p) noexcept { return mask ? *p : 0u; }

@@ -76,6 +76,21 @@ TEST_CASE("A convolution takes along what a linear layer does") {
   CHECK(p.steps({relu(add(residual, y))}) == Names{"conv2d+add+relu"});
 }
 
+TEST_CASE("A max pooling joins the convolution that nobody else reads, unless something is added to that") {
+  Product p;
+  Tensor filters({2, 2, 3, 5}), offsets({5});
+  const Var image = p.tape.placeholder({1, 4, 4, 3}), residual = p.tape.placeholder({1, 3, 3, 5});
+  const Var y = conv2d(image, p.tape.parameter(filters), p.tape.parameter(offsets));
+  const ops::Pool2dAttrs attrs{.kernel_h = 2, .kernel_w = 2};
+  CHECK(p.steps({max_pool2d(y, attrs)}) == Names{"conv2d+max_pool2d"});
+  const Var h = relu(y), pooled = max_pool2d(h, attrs);
+  CHECK(p.steps({relu(pooled)}) == Names{"conv2d+relu+max_pool2d", "relu"});
+  CHECK(p.steps({max_pool2d(pooled, attrs)}) == Names{"conv2d+relu+max_pool2d", "max_pool2d"});
+  CHECK(p.steps({pooled, h}) == Names{"conv2d+relu", "max_pool2d"});
+  CHECK(p.steps({max_pool2d(add(y, residual), attrs)}) == Names{"conv2d+add", "max_pool2d"});
+  CHECK(p.steps({average_pool2d(h, attrs)}) == Names{"conv2d+relu", "average_pool2d"});
+}
+
 TEST_CASE("A result that somebody else needs is not kept inside of a step") {
   Product twice;
   const Var h = relu(twice.y);
@@ -261,6 +276,41 @@ TEST_CASE("Moved or not, the gradients of ReLU and pool have the same bits: ties
         results.push_back(contiguous(replay.try_value(dx).value()));
       }
       require_same_bits(results[1], results[0]);
+    }
+  }
+}
+
+TEST_CASE("A convolution pooled by blocks of images has the same bits, and so have the gradients that its argmax leads to") {
+  Draw draw(78);
+  // Images of 18 x 18 x 8 in blocks of 12 for each thread, the last one of which is short, whole, or the only one.
+  struct Case {
+    Index images;
+    ops::Pool2dAttrs pool;
+  };
+  const Case cases[] = {{29, {.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2}},
+                        {24, {.kernel_h = 3, .kernel_w = 2, .stride_h = 2, .stride_w = 1, .pad_top = 1}},
+                        {55, {.kernel_h = 17, .kernel_w = 17}},
+                        {3, {.kernel_h = 2, .kernel_w = 2}}};
+  for (const auto& context : make_contexts()) {
+    for (const Case& c : cases) {
+      INFO(name_of(*context) << ", " << c.images << " images");
+      const Tensor x = draw.tensor({c.images, 20, 20, 2}, true);
+      Tensor w = draw.tensor({3, 3, 2, 8}, true), bias = draw.tensor({8}, true);
+      std::vector<Tensor> values, gradients;
+      for (const bool fuse : {false, true}) {
+        Tape tape(*context, TapeMode::record);
+        const Var input = tape.input(x.view(), true);
+        const Var y = max_pool2d(relu(conv2d(input, tape.parameter(w), tape.parameter(bias))), c.pool);
+        const Tensor weights = Draw(5).tensor(y.shape(), true);
+        tape.backward(sum_to(mul(y, tape.input(weights.view())), Shape()));
+        const Var dx = tape.gradient(input);
+        Replay replay(Plan::capture(tape, std::vector<Var>{y, dx}, {.fuse = fuse}), *context);
+        replay.run();
+        values.push_back(contiguous(replay.try_value(y).value()));
+        gradients.push_back(contiguous(replay.try_value(dx).value()));
+      }
+      require_same_bits(values[1], values[0]);
+      require_same_bits(gradients[1], gradients[0]);
     }
   }
 }

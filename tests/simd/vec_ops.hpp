@@ -45,7 +45,8 @@ struct VecOps {
   void (*store_first)(std::ptrdiff_t n, float* p, const float* x);                     // x has `width` floats
   void (*fill_rest)(std::ptrdiff_t n, const float* x, const float* p, float* y);       // n lanes of x, the others of p
   void (*permute)(const std::int32_t* from, const float* x, float* y);                 // through floats, then integers
-  void (*load_bytes)(const std::uint8_t* p, float* y);                                 // all lanes, converted to float
+  void (*permute_two)(const std::int32_t* from, const float* a, const float* b, float* y);
+  void (*load_bytes)(const std::uint8_t* p, float* y);  // all lanes, converted to float
   void (*load_bytes_first)(std::ptrdiff_t n, const std::uint8_t* p, float* y);
   void (*store_bytes_first)(std::ptrdiff_t n, std::uint8_t* p, const float* x);  // the low bytes of the bits of x
   bool (*any_less)(const float* a, const float* b);

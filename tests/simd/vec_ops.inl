@@ -53,6 +53,9 @@ void permute(const std::int32_t* from, const float* x, float* y) {
   V::store(y, once);
   V::store(y + V::kWidth, V::as_float(V::permute(V::as_int(once), lanes_from)));
 }
+void permute_two(const std::int32_t* from, const float* a, const float* b, float* y) {
+  V::store(y, V::permute(V::load(a), V::load(b), V::load_ints(from)));
+}
 void load_bytes(const std::uint8_t* p, float* y) { V::store(y, V::to_float(V::load_bytes(p))); }
 void load_bytes_first(std::ptrdiff_t n, const std::uint8_t* p, float* y) {
   V::store(y, V::to_float(V::load_bytes(V::first(n), p)));
@@ -70,8 +73,8 @@ float tree_max(const float* x) { return V::tree_max(V::load(x)); }
 
 }  // namespace
 
-const VecOps VITRO_VEC_OPS = {V::kWidth,         lanes,    load_first, store_first,
-                              fill_rest,         permute,  load_bytes, load_bytes_first,
-                              store_bytes_first, any_less, tree_sum,   tree_max};
+const VecOps VITRO_VEC_OPS = {V::kWidth, lanes,       load_first, store_first,      fill_rest,
+                              permute,   permute_two, load_bytes, load_bytes_first, store_bytes_first,
+                              any_less,  tree_sum,    tree_max};
 
 }  // namespace vitro_test

@@ -160,6 +160,14 @@ TEMPLATE_TEST_CASE("A register of the vocabulary is filled up from other memory,
       REQUIRE(bits_of(y[i]) == bits_of(x[from[i]]));
       REQUIRE(bits_of(y[ops.width + i]) == bits_of(x[from[from[i]]]));
     }
+    float behind[16];
+    for (int i = 0; i < ops.width; ++i) {
+      behind[i] = draw.awkward_number(), from[i] = static_cast<std::int32_t>(draw.below(2 * ops.width));
+    }
+    ops.permute_two(from, x, behind, y);
+    for (int i = 0; i < ops.width; ++i) {
+      REQUIRE(bits_of(y[i]) == bits_of(from[i] < ops.width ? x[from[i]] : behind[from[i] - ops.width]));
+    }
   }
 }
 
