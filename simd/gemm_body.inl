@@ -28,6 +28,7 @@ constexpr Index kFarRows = 512;  // a row stride beyond which rows share neither
 // k of a block whose B is read in place: as many rows, 2 KB apart, as the second-level cache has sets and ways for. 49 x 512 x
 // 4608 ran at 128 GFLOP/s with 512 and at 84 with 1152 (AVX-512).
 constexpr Index kDepthInPlace = 512;
+static_assert(kDepthInPlace <= Tuning::kDepth);  // so that scratch for a packed B holds a packed panel of one in place
 
 // m from which packing the columns that a B in place has beyond whole vectors pays: the tiles that follow need no masks. 64 x
 // 120 x 256 takes 0.97 of the time, 64 x 84 x 120 0.96, 200 x 30 x 64 0.9 (AVX-512).
@@ -77,53 +78,10 @@ struct RowTiles {
 }  // namespace
 }  // namespace vitro::simd
 
-#include "gemm_transpose.inl"
+#include "gemm_pack.inl"
 
 namespace vitro::simd {
 namespace {
-
-// B[k, columns] as rows of panel.width() floats; columns beyond the last one are +0.
-void pack_panel(Index k, const Panel& panel, const float* b, Index row_stride, Index column_stride, float* packed) noexcept {
-  if (column_stride == 1) {
-    const Index last = panel.width() - Vec::kWidth;
-    for (Index p = 0; p < k; ++p) {
-      const float* row = b + p * row_stride;
-      for (Index j = 0; j < last; j += Vec::kWidth) Vec::store(packed + j, Vec::load(row + j));
-      Vec::store(packed + last, Vec::load(panel.last, row + last));
-      packed += panel.width();
-    }
-  } else if (row_stride == 1) {
-    for (Index p = 0; p < k; p += Vec::kWidth) {
-      for (Index j = 0; j < panel.columns; j += Vec::kWidth) {
-        transpose_block(smaller(Vec::kWidth, panel.columns - j), smaller(Vec::kWidth, k - p), b + j * column_stride + p,
-                        column_stride, packed + p * panel.width() + j, panel.width());
-      }
-    }
-  } else {
-    for (Index p = 0; p < k; ++p) {
-      for (Index j = 0; j < panel.width(); ++j) {
-        packed[p * panel.width() + j] = j < panel.columns ? b[p * row_stride + j * column_stride] : 0.0f;
-      }
-    }
-  }
-}
-
-// A[rows, depth] as dense rows that stand `stride` floats apart.
-void pack_rows(Index rows, Index depth, const float* a, Index row_stride, Index column_stride, float* packed,
-               Index stride) noexcept {
-  if (row_stride == 1) {
-    for (Index p = 0; p < depth; p += Vec::kWidth) {
-      for (Index i = 0; i < rows; i += Vec::kWidth) {
-        transpose_block(smaller(Vec::kWidth, depth - p), smaller(Vec::kWidth, rows - i), a + p * column_stride + i,
-                        column_stride, packed + i * stride + p, stride);
-      }
-    }
-  } else {
-    for (Index i = 0; i < rows; ++i) {
-      for (Index p = 0; p < depth; ++p) packed[i * stride + p] = a[i * row_stride + p * column_stride];
-    }
-  }
-}
 
 // How the loops cut a product, and what they copy before they multiply. Only sizes and strides decide, and nothing here changes
 // a bit of the result.
@@ -348,71 +306,10 @@ void multiply_block(const Gemm& args, const Cut& cut, const Block& block, const 
   }
 }
 
-// B[k, n] as panels one after the other. Where its rows are dense, four of them go to all panels before the next four: B is
-// read in longer runs, which took 3.1 % of the time of 1024 cubed (AVX-512) instead of 3.9 for panel by panel.
-void pack_panels(Index k, Index n, const float* b, Index row_stride, Index column_stride, float* packed) noexcept {
-  const Index step = column_stride == 1 ? 4 : k;
-  for (Index p = 0; p < k; p += step) {
-    for (Index column = 0; column < n; column += kPanel) {
-      const Panel panel(n - column, 0);
-      pack_panel(smaller(step, k - p), panel, b + p * row_stride + column * column_stride, row_stride, column_stride,
-                 packed + column * k + p * panel.width());
-    }
-  }
-}
-
-// In gemm_copy.inl.
-void body_transpose(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept;
-
-// Few columns leave most lanes idle: then C^T = B^T * A^T is computed, panels of A's rows becoming columns, where C need not be
-// read. 36864 x 6 x 25 went from 32 to 50 GFLOP/s (AVX-512).
-bool swaps_roles(const Gemm& args) noexcept {
-  return 5 * args.n <= 2 * Vec::kWidth && args.m >= 2 * kPanel && args.k <= Tuning::kDepth &&
-         args.accumulate == Accumulate::overwrite && args.epilogue.residual == nullptr;
-}
-
-// Scratch of the swapped product: one panel of packed A^T, then C^T.
-Index swapped_scratch(Index n, Index k) noexcept { return round_up(k, 16) * kPanel + n * kPanel; }
-
-void multiply_swapped(const Gemm& args) noexcept {
-  float* const packed = args.scratch;
-  float* const transposed = packed + round_up(args.k, 16) * kPanel;
-  const float* a[kMaxRows];
-  float* to[kMaxRows];
-  Tile tile;
-  tile.a = a;
-  tile.to = to;
-  tile.segment_length = args.k;
-  tile.a_stride = args.b_row_stride;
-  tile.b = packed;
-  tile.b_last = Vec::first(Vec::kWidth);
-  tile.b_whole = true;
-  tile.c_last = tile.b_last;
-  tile.relu = args.epilogue.relu;
-  share_prefetch(tile, nullptr, 0, 1);
-  for (Index row = 0; row < args.m; row += kPanel) {
-    const Panel panel(args.m - row, 0);
-    pack_panel(args.k, panel, args.a + row * args.a_row_stride, args.a_column_stride, args.a_row_stride, packed);
-    tile.b_stride = panel.width();
-    const RowTiles tiles(args.n, panel.tile_rows());
-    Index column = 0;
-    for (Index t = 0; t < tiles.count; ++t) {
-      const Index height = tiles.height + (t < tiles.higher ? 1 : 0);
-      for (Index j = 0; j < height; ++j) {
-        a[j] = args.b + (column + j) * args.b_column_stride;
-        to[j] = transposed + (column + j) * kPanel;
-      }
-      tile.row_bias = args.epilogue.bias == nullptr ? nullptr : args.epilogue.bias + column;
-      kTileFunctions.of[height][panel.vectors](tile);
-      column += height;
-    }
-    body_transpose(args.n, panel.columns, transposed, kPanel, args.c + row * args.c_stride, args.c_stride);
-  }
-}
-
 }  // namespace
 }  // namespace vitro::simd
 
+#include "gemm_swapped.inl"
 #include "gemm_vector.inl"
 
 namespace vitro::simd {
@@ -469,9 +366,6 @@ void body_gemm(const Gemm& args) noexcept {
     }
   }
 }
-
-// Packed B: panels of kPanel columns one after the other, the last one as wide as its columns need.
-Index body_packed_b_size(Index k, Index n) noexcept { return k * round_up(n, Vec::kWidth); }
 
 }  // namespace
 }  // namespace vitro::simd

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks of a matrix transposed on their way through registers, written once over the vector vocabulary.
 //
-// Included by gemm_body.inl, which says what it expects of Tuning.
+// Included by gemm_pack.inl; gemm_body.inl says what it expects of Tuning.
 
 namespace vitro::simd {
 namespace {

@@ -40,16 +40,33 @@ def groups(rows):
     return list(result.items())
 
 
+def mean(ratios):
+    return math.exp(sum(math.log(ratio) for ratio in ratios) / len(ratios))
+
+
+def by_peer(rows, threads):
+    """Each peer's geometric mean and smallest ratio, and over how many rows where it lacks some."""
+    ratios = {}
+    for row in rows:
+        mine = ours(row, threads)
+        for e in peers(row, threads):
+            if mine and e["agrees"]:
+                ratios.setdefault(e["peer"], []).append(e["p50"] / mine["p50"])
+    for peer, values in ratios.items():
+        count = f" over {len(values)}" if len(values) < len(rows) else ""
+        yield f"{peer} {mean(values):.2f} ({min(values):.2f}){count}"
+
+
 def summary(rows, threads):
     """One line for each group of rows."""
-    yield "| | rows | ratio to the best peer: geometric mean | smallest | where |"
-    yield "|---|---|---|---|---|"
+    yield "| | rows | ratio to the best peer: geometric mean | smallest | where | to each peer: geometric mean (smallest) |"
+    yield "|---|---|---|---|---|---|"
     for name, members in groups(rows):
         ratios = [(ratio, row["name"]) for row in members if (ratio := best_ratio(row, threads)) is not None]
         if ratios:
-            mean = math.exp(sum(math.log(ratio) for ratio, _ in ratios) / len(ratios))
             smallest, where = min(ratios)
-            yield f"| {name} | {len(ratios)} | {mean:.2f} | {smallest:.2f} | {where} |"
+            yield (f"| {name} | {len(ratios)} | {mean([ratio for ratio, _ in ratios]):.2f} | {smallest:.2f} | {where} "
+                   f"| {', '.join(by_peer(members, threads))} |")
 
 
 def details(rows, threads):
