@@ -5,6 +5,7 @@
 #include "conv2d_grad_weight_columns.hpp"
 #include "conv2d_grad_weight_lanes.hpp"
 #include "conv2d_grad_weight_pixels.hpp"
+#include "conv2d_grad_weight_planes.hpp"
 #include "conv2d_taps.hpp"
 #include "row_batch.hpp"
 
@@ -232,6 +233,7 @@ Index conv2d_grad_weight_images(const Conv2dProblem& p) noexcept { return std::m
 
 ScratchSize conv2d_grad_weight_scratch(const Context& context, const Conv2dProblem& p) {
   if (grad_weight_in_lanes(context, p)) return grad_weight_lanes_scratch(context, p);
+  if (grad_weight_in_planes(context, p)) return grad_weight_planes_scratch(context, p);
   if (grad_weight_by_columns(context, p)) return grad_weight_columns_scratch(context, p);
   if (grad_weight_by_pixels(p)) return grad_weight_pixels_scratch(context, p);
   const GradWeightPass pass = grad_weight_pass(context, p);
@@ -240,6 +242,7 @@ ScratchSize conv2d_grad_weight_scratch(const Context& context, const Conv2dProbl
 
 void run_conv2d_grad_weight(Context& context, const Conv2dProblem& p, const float* x, const float* dy, float* dw) noexcept {
   if (grad_weight_in_lanes(context, p)) return run_grad_weight_lanes(context, p, x, dy, dw);
+  if (grad_weight_in_planes(context, p)) return run_grad_weight_planes(context, p, x, dy, dw);
   if (grad_weight_by_columns(context, p)) return run_grad_weight_columns(context, p, x, dy, dw);
   const Index size = p.kh * p.kw * p.group_in() * p.oc;
   if (p.n == 0) std::fill_n(dw, size, 0.0f);

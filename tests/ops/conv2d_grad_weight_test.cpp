@@ -3,6 +3,7 @@
 #include "../../ops/conv2d.hpp"
 #include "../../ops/conv2d_grad_weight_columns.hpp"
 #include "../../ops/conv2d_grad_weight_pixels.hpp"
+#include "../../ops/conv2d_grad_weight_planes.hpp"
 #include "reference_conv2d.hpp"
 
 using namespace vitro_test;
@@ -107,6 +108,30 @@ TEST_CASE("gradients of few filters over images of one channel have the contract
   check({.stride_h = 2, .dilation_h = 2, .pad_top = 1}, {1, 31, 26, 1}, {9, 3, 1, 5}, false);
   check({.stride_w = 2, .dilation_h = 2}, {1, 20, 26, 1}, {4, 5, 1, 3}, false);
   check({.dilation_w = 2}, {1, 20, 26, 1}, {4, 5, 1, 3}, true);
+}
+
+TEST_CASE("gradients of few filters whose kernel rows fill vectors have the contract's bits") {
+  const auto contexts = make_contexts();
+  Draw draw(25);
+  const auto check = [&](const Conv2dAttrs& attrs, const Shape& x, const Shape& w, bool awkward) {
+    const Conv2dProblem p = problem_of(attrs, x, w);
+    bool taken = false, wide = false;
+    for (const auto& context : contexts) {
+      taken = taken || ops::grad_weight_in_planes(*context, p);
+      wide = wide || context->kernels().isa == vitro::Isa::avx512;
+    }
+    INFO(describe(p));
+    CHECK(taken == wide);
+    check_gradient(p, draw, awkward, contexts);
+  };
+  // LeNet-5's: the last image alone, more of them than are multiplied at once, a chunk more.
+  for (const Index n : {1, 2, 7, 9}) check({}, {n, 12, 12, 6}, {5, 5, 6, 16}, n == 7);
+  // Padding; rows apart; every second pixel; a kernel row of one tap; images that are hardly larger than a vector.
+  check({.pad_top = 2, .pad_left = 1, .pad_bottom = 1, .pad_right = 3}, {3, 9, 11, 7}, {3, 2, 7, 6}, true);
+  check({.stride_h = 2, .stride_w = 2, .dilation_h = 2}, {3, 15, 17, 5}, {3, 3, 5, 7}, false);
+  check({.dilation_w = 3}, {2, 6, 7, 13}, {4, 1, 13, 5}, true);
+  check({}, {40, 1, 1, 16}, {1, 1, 16, 3}, false);
+  check({}, {40, 2, 2, 8}, {1, 2, 8, 3}, true);
 }
 
 TEST_CASE("a chain of the filters' gradient that underflows to -0 is added to +0") {
