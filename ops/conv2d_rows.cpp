@@ -69,8 +69,11 @@ std::size_t thread_bytes(const Conv2dProblem& p, const ForwardPlan& plan) noexce
 Index zero_row_floats(const Conv2dProblem& p) noexcept { return p.kw * p.c; }
 
 // Padding can be left out where it would be multiplied by finite weights: what it adds is a zero, and of the chain's result
-// nothing but the sign of a zero could show it, which the +0 that follows takes away. Rows that are copied contain it.
-bool may_skip_padding(const Conv2dProblem& p, const ForwardPlan& plan) noexcept { return has_padding(p.attrs) && !plan.copy; }
+// nothing but the sign of a zero could show it, which the +0 that follows takes away. Rows that are copied contain it, and
+// windows that share their distances reach none.
+bool may_skip_padding(const Conv2dProblem& p, const ForwardPlan& plan) noexcept {
+  return has_padding(p.attrs) && !plan.copy && !plan.shared;
+}
 
 constexpr Index kFlag = 16;  // floats behind the packed weights, the first of which is +0 where all weights are finite
 

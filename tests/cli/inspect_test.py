@@ -44,10 +44,10 @@ class Inspect(unittest.TestCase):
         text = self.show("--isa", "blocked")
         self.assertRegex(text, r"(?m)^lenet5: 44426 parameters, input \[1, 28, 28, 1\], weights sha256 [0-9a-f]{64}$")
         self.assertRegex(text, r"(?m)^conv2 +conv2d +\[1, 8, 8, 16\] +2416 ")
-        self.assertRegex(text, r"(?m)^   0  conv2d \+ relu +179\.7 kflop  writes +%\d+ f32\[1, 24, 24, 6\] +13\.5 KiB  arena @0$")
-        self.assertRegex(text, r"(?m)^arena 17280 bytes \(lower bound 17280\)")
+        self.assertRegex(text, r"(?m)^   0  conv2d \+ relu \+ max_pool2d +183\.2 kflop  writes +%\d+ f32\[1, 12, 12, 6\] +3\.4 KiB  arena @0$")
+        self.assertRegex(text, r"(?m)^arena 4480 bytes \(lower bound 4480\)")
         self.assertIn("blocked kernels, 1 thread(s)", text)
-        self.assertGreaterEqual(self.constant(text, "kSessionBytes"), 17280)
+        self.assertGreaterEqual(self.constant(text, "kSessionBytes"), 4480)
         self.assertEqual(self.constant(text, "kSessionBytes") % 64, 0)
         self.assertEqual(self.constant(text, "kInputFloats"), 784)
         self.assertEqual(self.constant(text, "kOutputFloats"), 10)
@@ -56,7 +56,7 @@ class Inspect(unittest.TestCase):
 
     def test_the_batch_and_the_threads_change_the_sizes(self):
         one, eight = self.show("--isa", "scalar"), self.show("--isa", "scalar", "--batch", 8)
-        self.assertIn("[8, 24, 24, 6]", eight)
+        self.assertIn("[8, 12, 12, 6]", eight)
         self.assertEqual(self.constant(eight, "kInputFloats"), 8 * 784)
         self.assertGreater(self.constant(eight, "kSessionBytes"), self.constant(one, "kSessionBytes"))
         two = self.show("--isa", "scalar", "--threads", 2)
@@ -80,9 +80,9 @@ class Inspect(unittest.TestCase):
     def test_the_arena_as_text_has_a_row_for_each_block(self):
         text = self.show("--arena-text")
         rows = re.findall(r"(?m)^ +(\d+) +(\d+)  (%\d+ f32\[[^\]]*\]) +(\d+)-(\d+) +([#.]+)$", text)
-        self.assertEqual(len(rows), 6)
+        self.assertEqual(len(rows), 4)
         for offset, size, _, first, last, bar in rows:
-            self.assertLessEqual(int(offset) + int(size), 17280)
+            self.assertLessEqual(int(offset) + int(size), 4480)
             self.assertEqual(bar, "." * int(first) + "#" * (int(last) - int(first) + 1) + "." * (len(bar) - int(last) - 1))
         long_bar = re.findall(r"[#.]{8,}", self.show("--train", "--arena-text"))
         self.assertTrue(all(len(bar) <= 64 for bar in long_bar))
@@ -93,10 +93,10 @@ class Inspect(unittest.TestCase):
         root = xml.etree.ElementTree.parse(path).getroot()
         self.assertEqual(root.tag, SVG + "svg")
         groups = root.findall(SVG + "g")
-        self.assertEqual(len(groups), 6)
-        self.assertIn("13824 bytes at 0, steps 0 to 1", groups[0].find(SVG + "title").text)
+        self.assertEqual(len(groups), 4)
+        self.assertIn("3456 bytes at 0, steps 0 to 1", groups[0].find(SVG + "title").text)
         heights = [float(g.find(SVG + "rect").get("height")) for g in groups]
-        self.assertAlmostEqual(heights[0] / 560, 13824 / 17280, places=3)
+        self.assertAlmostEqual(heights[0] / 560, 3456 / 4480, places=3)
         self.assertEqual(sum(line.get("stroke-dasharray") is not None for line in root.findall(SVG + "line")), 1)
         self.assertNotIn("href", path.read_text())
 
@@ -105,7 +105,7 @@ class Inspect(unittest.TestCase):
         self.show("--graphviz", path)
         text = path.read_text()
         self.assertTrue(text.startswith("digraph plan {") and text.endswith("}\n"))
-        self.assertEqual(len(re.findall(r"(?m)^  s\d+ \[label=", text)), 8)
+        self.assertEqual(len(re.findall(r"(?m)^  s\d+ \[label=", text)), 6)
 
     def test_errors_name_what_is_wrong(self):
         nowhere = self.run_program(self.folder / "nowhere", code=1)

@@ -309,6 +309,15 @@ TEST_CASE("padding multiplies by zero in the forward pass and in the filters' gr
   }
 }
 
+TEST_CASE("padding that no window reaches has the contract's bits") {
+  const auto contexts = make_contexts();
+  Draw draw(31);
+  check_problem(problem_of({.stride_h = 2, .pad_bottom = 1}, {2, 7, 4, 4}, {3, 3, 4, 6}), draw, true, contexts);
+  check_problem(problem_of({.stride_w = 2, .pad_right = 1}, {2, 4, 7, 40}, {3, 3, 40, 24}), draw, true, contexts);
+  check_problem(problem_of({.stride_h = 3, .stride_w = 3, .pad_bottom = 2, .pad_right = 1}, {1, 5, 6, 3}, {2, 2, 3, 33}), draw,
+                true, contexts);
+}
+
 TEST_CASE("padding shows by no sign of a zero, and by every infinite or NaN weight") {
   // Pixels in rows with gaps and copied, pixels in the lanes, images in the lanes; padding on all sides, and above alone.
   const Conv2dAttrs around{.pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1}, above{.pad_top = 2};
