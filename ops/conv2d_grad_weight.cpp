@@ -2,6 +2,7 @@
 // Gradient of the convolution's filters: one matrix product for each chunk of images.
 #include "checks.hpp"
 #include "conv2d.hpp"
+#include "conv2d_chunks.hpp"
 #include "conv2d_grad_weight_columns.hpp"
 #include "conv2d_grad_weight_lanes.hpp"
 #include "conv2d_grad_weight_pixels.hpp"
@@ -55,8 +56,8 @@ GradWeightPass grad_weight_pass(const Context& context, const Conv2dProblem& p) 
   constexpr Index kFewestChannels = 64;
   const Conv2dAttrs& a = p.attrs;
   GradWeightPass pass{};
-  pass.images = std::clamp<Index>(conv2d_grad_weight_images(p), 1, std::max<Index>(p.n, 1));
-  pass.chunks = (p.n + pass.images - 1) / pass.images;
+  const ImageChunks chunks(p);
+  pass.images = chunks.images, pass.chunks = chunks.chunks;
   const Index bands = std::max<Index>(p.oh * p.ow / kBandPixels, 1);
   pass.band = (p.oh + bands - 1) / bands;
   pass.packed_step = packed_b_step(context.kernels(), pass.images * pass.band * p.ow, p.group_out());

@@ -2,6 +2,7 @@
 // The gradient of few filters, with the filters' elements in the lanes of the vectors.
 #include "conv2d_grad_weight_columns.hpp"
 
+#include "conv2d_chunks.hpp"
 #include "conv2d_taps.hpp"
 #include "row_batch.hpp"
 
@@ -10,10 +11,9 @@
 namespace vitro::ops {
 namespace {
 
-struct Columns {
+struct Columns : ImageChunks {
   Columns(const Context& context, const Conv2dProblem& p) noexcept
-      : images(std::min(conv2d_grad_weight_images(p), std::max<Index>(p.n, 1))),
-        chunks((p.n + images - 1) / images),
+      : ImageChunks(p),
         taps(p.kh * p.kw * p.c),
         row((taps + 15) / 16 * 16),
         band(std::clamp<Index>(kBandFloats / (p.ow * row), 1, p.oh)),
@@ -36,7 +36,6 @@ struct Columns {
   static constexpr Index kShortRun = 16;
   static constexpr Index kPassFloats = 1 << 18;
   static constexpr Index kBandFloats = 1 << 12;  // 16 KB: what was copied is multiplied before it leaves the first-level cache
-  Index images, chunks;                          // of a chunk, of the batch
   Index taps, row;                               // columns of the product, floats from one pixel's taps to the next
   Index band;                                    // rows of pixels whose taps are copied at a time
   Index pass;                                    // chunks whose sums stand in shared scratch at a time
@@ -94,7 +93,7 @@ bool grad_weight_by_columns(const Context& context, const Conv2dProblem& p) noex
 
 ScratchSize grad_weight_columns_scratch(const Context& context, const Conv2dProblem& p) noexcept {
   const Columns columns(context, p);
-  return {aligned_up(float_bytes((columns.pass + 1) * columns.taps * p.oc)), columns.thread_bytes(p)};
+  return {chunk_sum_bytes(columns.pass, columns.taps * p.oc), columns.thread_bytes(p)};
 }
 
 void run_grad_weight_columns(Context& context, const Conv2dProblem& p, const float* x, const float* dy, float* dw) noexcept {
@@ -102,54 +101,50 @@ void run_grad_weight_columns(Context& context, const Conv2dProblem& p, const flo
   const simd::KernelTable& kernels = context.kernels();
   const Index size = columns.taps * p.oc, pixels = p.oh * p.ow, image = p.h * p.w * p.c;
   const Index width = padded_width(p), line = p.attrs.stride_h * width * p.c;  // of x, from one output row to the next
-  float* const sums = reinterpret_cast<float*>(context.shared_scratch());      // of each chunk of a pass: [OC, taps]
-  float* const total = sums + columns.pass * size;
-  std::fill_n(total, size, 0.0f);
-  for (Index first = 0; first < columns.chunks; first += columns.pass) {
-    const Index chunks = std::min(columns.pass, columns.chunks - first);
-    context.parallel_for(chunks, columns.images * pixels * size / 16, [&](Index begin, Index end, int thread) {
-      std::byte* const scratch = context.thread_scratch(thread);
-      float* const matrix = reinterpret_cast<float*>(scratch);
-      float* const padded = reinterpret_cast<float*>(scratch + columns.matrix_bytes(p));
-      simd::Gemm product;
-      std::byte* const behind = scratch + columns.matrix_bytes(p) + columns.source_bytes();
-      simd::RunCopy copy = column_copy(p, columns, reinterpret_cast<Index*>(behind));
-      copy.y = matrix;
-      float* const stripes = reinterpret_cast<float*>(behind + columns.offset_bytes(p));
-      product.scratch = reinterpret_cast<float*>(behind + columns.offset_bytes(p) + columns.stripe_bytes());
-      product.m = p.oc, product.n = columns.taps;
-      product.a_row_stride = 1, product.a_column_stride = p.oc;
-      product.b = matrix, product.b_row_stride = columns.row, product.b_column_stride = 1;
-      product.c_stride = columns.taps;
-      for (Index chunk = begin; chunk < end; ++chunk) {
-        product.c = sums + chunk * size;
-        product.accumulate = simd::Accumulate::overwrite;
-        const Index last = std::min((first + chunk + 1) * columns.images, p.n);
-        for (Index n = (first + chunk) * columns.images; n < last; ++n) {
-          const float* source = x + n * image;
-          if (has_padding(p.attrs)) {
-            copy_padded_image(p, source, padded);
-            source = padded;
+  float* const memory = reinterpret_cast<float*>(context.shared_scratch());
+  const auto add = [&](Index begin, Index end, int thread, float* sums) {  // each [OC, taps]
+    std::byte* const scratch = context.thread_scratch(thread);
+    float* const matrix = reinterpret_cast<float*>(scratch);
+    float* const padded = reinterpret_cast<float*>(scratch + columns.matrix_bytes(p));
+    simd::Gemm product;
+    std::byte* const behind = scratch + columns.matrix_bytes(p) + columns.source_bytes();
+    simd::RunCopy copy = column_copy(p, columns, reinterpret_cast<Index*>(behind));
+    copy.y = matrix;
+    float* const stripes = reinterpret_cast<float*>(behind + columns.offset_bytes(p));
+    product.scratch = reinterpret_cast<float*>(behind + columns.offset_bytes(p) + columns.stripe_bytes());
+    product.m = p.oc, product.n = columns.taps;
+    product.a_row_stride = 1, product.a_column_stride = p.oc;
+    product.b = matrix, product.b_row_stride = columns.row, product.b_column_stride = 1;
+    product.c_stride = columns.taps;
+    for (Index chunk = begin; chunk < end; ++chunk, sums += size) {
+      product.c = sums;
+      product.accumulate = simd::Accumulate::overwrite;
+      const Index last = std::min((chunk + 1) * columns.images, p.n);
+      for (Index n = chunk * columns.images; n < last; ++n) {
+        const float* source = x + n * image;
+        if (has_padding(p.attrs)) {
+          copy_padded_image(p, source, padded);
+          source = padded;
+        }
+        for (Index oh = 0; oh < p.oh; oh += columns.band) {
+          const Index count = std::min(columns.band, p.oh - oh);
+          copy.rows = count * p.ow;
+          for (Index i = 0; columns.standing && i < count; ++i) {
+            kernels.transpose(p.kh, width, source + oh * line + i * line, p.attrs.dilation_h * width,
+                              stripes + i * columns.stripe, p.kh);
           }
-          for (Index oh = 0; oh < p.oh; oh += columns.band) {
-            const Index count = std::min(columns.band, p.oh - oh);
-            copy.rows = count * p.ow;
-            for (Index i = 0; columns.standing && i < count; ++i) {
-              kernels.transpose(p.kh, width, source + oh * line + i * line, p.attrs.dilation_h * width,
-                                stripes + i * columns.stripe, p.kh);
-            }
-            copy.x = columns.standing ? stripes : source + oh * line;
-            kernels.copy_runs(copy);
-            product.k = count * p.ow;
-            product.a = dy + (n * pixels + oh * p.ow) * p.oc;
-            kernels.gemm(product);
-            product.accumulate = simd::Accumulate::chain;
-          }
+          copy.x = columns.standing ? stripes : source + oh * line;
+          kernels.copy_runs(copy);
+          product.k = count * p.ow;
+          product.a = dy + (n * pixels + oh * p.ow) * p.oc;
+          kernels.gemm(product);
+          product.accumulate = simd::Accumulate::chain;
         }
       }
-    });
-    for (Index chunk = 0; chunk < chunks; ++chunk) kernels.add(size, total, sums + chunk * size, total);
-  }
+    }
+  };
+  const float* const total =
+      add_chunks(context, columns.chunks, columns.pass, size, columns.images * pixels * size / 16, memory, add);
   store_gradient(kernels, p, columns, total, dw);
 }
 

@@ -2,6 +2,7 @@
 // The gradient of few filters, with the chunks of the batch in the lanes of the vectors.
 #include "conv2d_grad_weight_lanes.hpp"
 
+#include "conv2d_chunks.hpp"
 #include "conv2d_taps.hpp"
 #include "row_batch.hpp"
 
@@ -23,10 +24,9 @@ constexpr Index kShortRun = 8, kFewestLanes = 8;
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;  // of a thread's scratch: half of the second-level cache
 
 // Sizes in floats, but for the counts.
-struct Lanes {
+struct Lanes : ImageChunks {
   explicit Lanes(const Conv2dProblem& p) noexcept
-      : images(std::min(conv2d_grad_weight_images(p), std::max<Index>(p.n, 1))),
-        chunks((p.n + images - 1) / images),
+      : ImageChunks(p),
         taps(p.kh * p.kw * p.c),
         sums(taps * p.oc),
         pass(std::clamp<Index>(kPassFloats / (sums * kGemmLanes), 1, kMostGroups) * kGemmLanes),
@@ -41,7 +41,6 @@ struct Lanes {
   // 16 KB: stays in the first-level cache beside the rows of x and the chains. 64 images 28x28x1 and 6 filters 5x5 took 110 us,
   // 8 KB 114, 32 KB 117, 64 KB 137, all of dy at once 146.
   static constexpr Index kBandFloats = 1 << 12;
-  Index images, chunks;    // of a chunk, of the batch
   Index taps, sums;        // rows of dw; dw
   Index pass;              // chunks whose sums stand in shared scratch at a time, a multiple of the lanes
   Index band;              // rows of pixels whose dy is transposed at a time

@@ -2,6 +2,7 @@
 // The gradient of filters of one tap and few input channels, with dy as it lies.
 #include "conv2d_grad_weight_pixels.hpp"
 
+#include "conv2d_chunks.hpp"
 #include "conv2d_taps.hpp"
 #include "row_batch.hpp"
 
@@ -14,15 +15,13 @@ constexpr Index kLine = 16;     // floats of a cache line
 constexpr Index kColumns = 64;  // of a product: a panel of the widest table, for which it does not pack x either
 
 // Sizes in floats, but for the counts.
-struct Pixels {
+struct Pixels : ImageChunks {
   explicit Pixels(const Conv2dProblem& p) noexcept
-      : images(std::min(conv2d_grad_weight_images(p), std::max<Index>(p.n, 1))),
-        chunks((p.n + images - 1) / images),
+      : ImageChunks(p),
         copied(p.attrs.stride_h * p.attrs.stride_w > 1 || p.c % (4 * kLine) == 0),
         pitch(copied ? ((p.c + kLine - 1) / kLine | 1) * kLine : p.c),
         chunk(copied ? images * p.oh * p.ow * pitch : 0) {}
 
-  Index images, chunks;  // of a chunk, of the batch
   // Pixels that lie a multiple of four cache lines apart fall into few sets of the first-level cache.
   bool copied;
   Index pitch;  // from one pixel that the tap sees to the next
@@ -36,7 +35,7 @@ bool grad_weight_by_pixels(const Conv2dProblem& p) noexcept {
   // (AVX-512): 28x28 pixels of 64 channels to 128 0.85, 14x14 of 128 to 256 0.89; 7x7 of 256 to 512 0.96, but of ten
   // images 1.03.
   constexpr Index kMostRows = 128, kMostRowsOfFew = 256, kFewPixels = 128;
-  const Index pixels = std::min(conv2d_grad_weight_images(p), std::max<Index>(p.n, 1)) * p.oh * p.ow;
+  const Index pixels = ImageChunks(p).images * p.oh * p.ow;
   const Index most = pixels < kFewPixels ? kMostRowsOfFew : kMostRows;
   return p.kh * p.kw == 1 && p.attrs.groups == 1 && !has_padding(p.attrs) && p.c <= most;
 }

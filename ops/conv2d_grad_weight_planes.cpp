@@ -2,6 +2,7 @@
 // The gradient of few filters, with a kernel row's taps in the lanes of the vectors.
 #include "conv2d_grad_weight_planes.hpp"
 
+#include "conv2d_chunks.hpp"
 #include "conv2d_grad_weight_columns.hpp"
 #include "conv2d_taps.hpp"
 #include "row_batch.hpp"
@@ -11,10 +12,9 @@
 namespace vitro::ops {
 namespace {
 
-struct Planes {
+struct Planes : ImageChunks {
   explicit Planes(const Conv2dProblem& p) noexcept
-      : images(std::min(conv2d_grad_weight_images(p), std::max<Index>(p.n, 1))),
-        chunks((p.n + images - 1) / images),
+      : ImageChunks(p),
         run(p.kw * p.c),
         step((run + simd::kPlaneStep - 1) / simd::kPlaneStep * simd::kPlaneStep),
         row(p.kh * step),
@@ -29,7 +29,6 @@ struct Planes {
 
   static constexpr Index kPassFloats = 1 << 18;
   static constexpr Index kNearFloats = 1 << 13;  // 32 KB, a share of the first-level cache
-  Index images, chunks;                          // of a chunk, of the batch
   Index run, step;                               // taps of a kernel row, and as many columns as the kernel computes
   Index row;                                     // floats of a row of sums: [OC, KH, step]
   Index pass;                                    // chunks whose sums stand in shared scratch at a time
@@ -100,27 +99,23 @@ bool grad_weight_in_planes(const Context& context, const Conv2dProblem& p) noexc
 
 ScratchSize grad_weight_planes_scratch(const Context&, const Conv2dProblem& p) noexcept {
   const Planes planes(p);
-  return {aligned_up(float_bytes((planes.pass + 1) * planes.row * p.oc)), planes.table_bytes(p) + planes.copy_bytes()};
+  return {chunk_sum_bytes(planes.pass, planes.row * p.oc), planes.table_bytes(p) + planes.copy_bytes()};
 }
 
 void run_grad_weight_planes(Context& context, const Conv2dProblem& p, const float* x, const float* dy, float* dw) noexcept {
   const Planes planes(p);
   const simd::KernelTable& kernels = context.kernels();
   const Index size = planes.row * p.oc;
-  float* const sums = reinterpret_cast<float*>(context.shared_scratch());  // of each chunk of a pass
-  float* const total = sums + planes.pass * size;
-  std::fill_n(total, size, 0.0f);
-  for (Index first = 0; first < planes.chunks; first += planes.pass) {
-    const Index chunks = std::min(planes.pass, planes.chunks - first);
-    context.parallel_for(chunks, planes.images * p.oh * p.ow * size / 16, [&](Index begin, Index end, int thread) {
-      Product product(kernels, p, planes, context.thread_scratch(thread));
-      for (Index chunk = begin; chunk < end; ++chunk) {
-        const Index n = (first + chunk) * planes.images;
-        product.run(x, dy, n, std::min(n + planes.images, p.n), sums + chunk * size);
-      }
-    });
-    for (Index chunk = 0; chunk < chunks; ++chunk) kernels.add(size, total, sums + chunk * size, total);
-  }
+  float* const memory = reinterpret_cast<float*>(context.shared_scratch());
+  const auto add = [&](Index begin, Index end, int thread, float* sums) {
+    Product product(kernels, p, planes, context.thread_scratch(thread));
+    for (Index chunk = begin; chunk < end; ++chunk, sums += size) {
+      const Index n = chunk * planes.images;
+      product.run(x, dy, n, std::min(n + planes.images, p.n), sums);
+    }
+  };
+  const float* const total =
+      add_chunks(context, planes.chunks, planes.pass, size, planes.images * p.oh * p.ow * size / 16, memory, add);
   for (Index kh = 0; kh < p.kh; ++kh) {
     kernels.transpose(p.oc, planes.run, total + kh * planes.step, planes.row, dw + kh * planes.run * p.oc, p.oc);
   }

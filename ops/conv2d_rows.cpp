@@ -78,9 +78,8 @@ bool may_skip_padding(const Conv2dProblem& p, const ForwardPlan& plan) noexcept 
 constexpr Index kFlag = 16;  // floats behind the packed weights, the first of which is +0 where all weights are finite
 
 bool all_finite(const Context& context, Index count, const float* w) noexcept {
-  float total = 0;
+  const float total = context.kernels().sum_squares(count, w);
   std::int32_t finite = 0;
-  total = context.kernels().sum_squares(count, w);
   run_all_finite(count, w, &total, nullptr, &finite);
   return finite != 0;
 }

@@ -50,11 +50,7 @@ struct Tuning {
   }
 
   // A few planes as pixels, where it can be done.
-  static bool interleave_planes(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
-    if (!can_interleave(rows, columns, y_stride)) return false;
-    interleave(rows, columns, x, x_stride, y);
-    return true;
-  }
+  static constexpr auto interleave_planes = try_interleave;
 
  private:
   // The two 4 x 4 squares that lie side by side in the 128-bit lanes of four registers.

@@ -66,11 +66,7 @@ struct Tuning {
   }
 
   // A few planes as pixels, where it can be done.
-  static bool interleave_planes(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept {
-    if (!can_interleave(rows, columns, y_stride)) return false;
-    interleave(rows, columns, x, x_stride, y);
-    return true;
-  }
+  static constexpr auto interleave_planes = try_interleave;
 
   // The same for 8 x 16: in[i] is row i, and out[i] columns i and i + 8, 8 lanes each; or, the other way round, in[i] rows i
   // and i + 8 of 8 lanes each, and out[i] column i.

@@ -137,8 +137,6 @@ struct PanelRows {
   float* packed = nullptr;  // where the first tile packs a panel of B that stands in place for the others, or null
 };
 
-constexpr Index kLine = 64, kFloat = 4;  // bytes
-
 // Which part of the next panel each tile of this one prefetches: without it the panel's first tile waits for the last cache
 // level or the memory behind it, 6 % of the time of 1024 and 2048 cubed (AVX-512). Spread over all tiles, because prefetches
 // of everything at once block the loads behind them. next may be null.
@@ -197,7 +195,6 @@ void read_packed(Tile& tile, const Panel& panel, const float* packed, Index dept
   tile.b = packed;
   tile.b_stride = panel.width();
   tile.b_panel = kPanel * depth;
-  tile.b_last = Vec::first(Vec::kWidth);
   tile.b_whole = true;
   tile.packed = nullptr;
 }

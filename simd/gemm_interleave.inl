@@ -39,16 +39,16 @@ void interleave_pairs(std::ptrdiff_t columns, const float* x, std::ptrdiff_t x_s
   }
 }
 
-bool can_interleave(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t y_stride) noexcept {
-  return rows % 2 == 0 && rows <= 8 && columns >= 8 && y_stride == rows;
-}
-
-void interleave(std::ptrdiff_t rows, std::ptrdiff_t columns, const float* x, std::ptrdiff_t x_stride, float* y) noexcept {
-  switch (rows / 2) {
-    case 1: return interleave_pairs<1>(columns, x, x_stride, y);
-    case 2: return interleave_pairs<2>(columns, x, x_stride, y);
-    case 3: return interleave_pairs<3>(columns, x, x_stride, y);
-    default: return interleave_pairs<4>(columns, x, x_stride, y);
+// y[j * y_stride + i] = x[i * x_stride + j] for i < rows, j < columns where that can be done so; whether it could.
+bool try_interleave(std::ptrdiff_t rows, std::ptrdiff_t columns, const float* x, std::ptrdiff_t x_stride, float* y,
+                    std::ptrdiff_t y_stride) noexcept {
+  if (columns < 8 || y_stride != rows) return false;
+  switch (rows) {
+    case 2: interleave_pairs<1>(columns, x, x_stride, y); return true;
+    case 4: interleave_pairs<2>(columns, x, x_stride, y); return true;
+    case 6: interleave_pairs<3>(columns, x, x_stride, y); return true;
+    case 8: interleave_pairs<4>(columns, x, x_stride, y); return true;
+    default: return false;
   }
 }
 

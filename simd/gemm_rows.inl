@@ -64,7 +64,6 @@ Tile rows_tile(const GemmRows& args, const RowsBlock& block, Index column, const
   tile.b_stride = panel.width();
   tile.b_panel = kPanel * args.packed_k;
   tile.b_segments = args.b_segments == nullptr ? nullptr : args.b_segments + block.segment;
-  tile.b_last = Vec::first(Vec::kWidth);
   tile.b_whole = true;
   tile.c_last = panel.last;
   tile.column = column;

@@ -30,9 +30,8 @@ void multiply_swapped(const Gemm& args) noexcept {
   tile.segment_length = args.k;
   tile.a_stride = args.b_row_stride;
   tile.b = packed;
-  tile.b_last = Vec::first(Vec::kWidth);
   tile.b_whole = true;
-  tile.c_last = tile.b_last;
+  tile.c_last = Vec::first(Vec::kWidth);
   tile.relu = args.epilogue.relu;
   share_prefetch(tile, nullptr, 0, 1);
   for (Index row = 0; row < args.m; row += kPanel) {

@@ -18,6 +18,8 @@ namespace {
 constexpr int kMaxRows = 12;    // of any tile: what the arrays of row pointers hold
 constexpr int kMaxVectors = 8;  // of columns in any tile
 
+constexpr Index kLine = 64, kFloat = 4;  // bytes
+
 // What a tile multiplies and where it puts the result. Row i of A is `segments` segments, a[i * row_segments + s] + a_offset
 // (or with a_segments a[i * row_segments] + a_segments[s] + a_offset), each of segment_length elements a_stride apart; row p of
 // B's column panel stands at b + p * b_stride. Null pointers in the first row: the tile lacks that segment.
@@ -34,7 +36,7 @@ struct Tile {
   std::uintptr_t ahead_step = 0;       // prefetches ahead + p * ahead_step (bytes); any address may be prefetched
   std::uintptr_t ahead_tile = 0;       // bytes from this tile's share to the next one's
   Index ahead_tiles = 0;               // tiles that have a share, from this one on
-  Vec::Mask b_last;                    // lanes of the last vector that B has
+  Vec::Mask b_last = Vec::first(0);    // lanes of the last vector that B has, unless b_whole
   bool b_whole = false;                // all of them
   float* packed = nullptr;             // takes what is read of B as rows of whole vectors, unless null or b_whole
   Vec::Mask c_last;                    // and that C has
@@ -156,9 +158,9 @@ VITRO_INLINE void take_steps(Vec::Reg (&chain)[rows][1], const float* (&a)[rows]
 // with the row of four steps later on its way (AVX-512; rows 4 KB apart lose 1 %).
 template <int vectors>
 VITRO_INLINE void prefetch_later_row(const Tile& tile, const float* b) noexcept {
-  constexpr Index kSteps = 4, kLineFloats = 16, kFloat = 4;
+  constexpr Index kSteps = 4;
   VITRO_UNROLL
-  for (Index j = 0; j < vectors * Vec::kWidth; j += kLineFloats) {
+  for (Index j = 0; j < vectors * Vec::kWidth; j += kLine / kFloat) {
     // An address, not a pointer: it may lie beyond the array.
     const std::uintptr_t row =
         reinterpret_cast<std::uintptr_t>(b) + static_cast<std::uintptr_t>(tile.b_stride * kSteps * kFloat);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradient of a convolution's filters where it is computed in ways that the drawn configurations are too small for.
 #include "../../ops/conv2d.hpp"
+#include "../../ops/conv2d_chunks.hpp"
 #include "../../ops/conv2d_grad_weight_columns.hpp"
 #include "../../ops/conv2d_grad_weight_pixels.hpp"
 #include "../../ops/conv2d_grad_weight_planes.hpp"
@@ -132,6 +133,29 @@ TEST_CASE("gradients of few filters whose kernel rows fill vectors have the cont
   check({.dilation_w = 3}, {2, 6, 7, 13}, {4, 1, 13, 5}, true);
   check({}, {40, 1, 1, 16}, {1, 1, 16, 3}, false);
   check({}, {40, 2, 2, 8}, {1, 2, 8, 3}, true);
+}
+
+TEST_CASE("the sums of chunks are added in order, a few at a time") {
+  constexpr Index kChunks = 5, kSize = 3;
+  for (const auto& context : make_contexts()) {
+    for (const Index pass : {1, 2, 5, 7}) {
+      std::vector<float> memory(ops::chunk_sum_bytes(pass, kSize) / sizeof(float));
+      const float* const total =
+          ops::add_chunks(*context, kChunks, pass, kSize, 1 << 20, memory.data(), [](Index begin, Index end, int, float* sums) {
+            // 1e8 swallows what comes after it and nothing before.
+            for (Index chunk = begin; chunk < end; ++chunk) {
+              for (Index i = 0; i < kSize; ++i) {
+                *sums++ = chunk == i + 1 ? 1e8f : static_cast<float>(chunk + 1);
+              }
+            }
+          });
+      for (Index i = 0; i < kSize; ++i) {
+        float want = 0.0f;
+        for (Index chunk = 0; chunk < kChunks; ++chunk) want += chunk == i + 1 ? 1e8f : static_cast<float>(chunk + 1);
+        CHECK(total[i] == want);
+      }
+    }
+  }
 }
 
 TEST_CASE("a chain of the filters' gradient that underflows to -0 is added to +0") {
