@@ -78,7 +78,7 @@ void gemm_rows(benchmark::State& state, const KernelTable& table, const Shape& s
   const auto [m, n, k] = shape;
   const Floats a = make_floats(m * k), b = make_floats(k * n), c = make_floats(m * n);
   const Floats packed = make_floats(table.packed_b_size(k, n));
-  table.pack_b(k, n, b.get(), n, 1, packed.get());
+  table.pack_b({k, n, b.get(), n, 1, packed.get(), 0, k});
   std::vector<const float*> a_rows;
   std::vector<float*> c_rows;
   for (Index i = 0; i < m; ++i) {

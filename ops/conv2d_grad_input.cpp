@@ -42,7 +42,7 @@ void pack_transposed(Context& context, const Conv2dProblem& p, const float* w, f
         context.kernels().transpose(in, out, w + tap * in * p.oc + group * out, p.oc, to + tap * out * in, in);
       }
     });
-    context.kernels().pack_b(taps * out, in, to, in, 1, packed + group * grad_input_step(context, p));
+    pack_b(context, taps * out, in, to, in, 1, packed + group * grad_input_step(context, p));
   }
 }
 

@@ -230,16 +230,9 @@ class GradInput {
   // Rows [h_begin, h_end) of one image's gradient.
   void run(const float* dy, Index h_begin, Index h_end, float* dx) noexcept {
     const Axis h_axis = height_axis(p_);
-    // The first and the last row of dy that any tap brings here.
-    Index first = p_.oh, last = 0;
-    for (Index kh = 0; kh < p_.kh; ++kh) {
-      const Outputs oh(h_axis, kh, h_begin, h_end);
-      if (oh.begin >= oh.end) continue;
-      first = std::min(first, oh.begin);
-      last = std::max(last, oh.end);
-    }
-    for (Index oh = first; oh < last; ++oh) {
-      context_.kernels().transpose(p_.ow, p_.oc, dy + oh * p_.ow * p_.oc, p_.oc, dy_ + (oh - first) * bands_.width,
+    const OutputRange seen(h_axis, h_begin, h_end);
+    for (Index oh = seen.begin; oh < seen.end; ++oh) {
+      context_.kernels().transpose(p_.ow, p_.oc, dy + oh * p_.ow * p_.oc, p_.oc, dy_ + (oh - seen.begin) * bands_.width,
                                    bands_.dy_plane);
     }
     std::fill_n(dx_, bands_.phases * p_.c * bands_.dx_plane, 0.0f);
@@ -248,7 +241,7 @@ class GradInput {
       const Outputs oh(h_axis, kh, h_begin, h_end);
       for (Index begin = oh.begin; begin < oh.end; begin += bands_.strip) {
         const Index pixel = oh.first_pixel + (begin - oh.begin) * h_axis.stride;
-        add_kernel_row(kh, pixel, std::min(bands_.strip, oh.end - begin), dy_ + (begin - first) * bands_.width);
+        add_kernel_row(kh, pixel, std::min(bands_.strip, oh.end - begin), dy_ + (begin - seen.begin) * bands_.width);
       }
     }
     for (Index ih = h_begin; ih < h_end; ++ih) store_row(ih, dx + ih * p_.w * p_.c);

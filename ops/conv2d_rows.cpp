@@ -257,10 +257,10 @@ std::size_t forward_rows_packed_bytes(const Context& context, const Conv2dProble
   return float_bytes(packed_step(context, p) * p.attrs.groups + flag);
 }
 
-void pack_forward_rows(const Context& context, const Conv2dProblem& p, const float* w, float* packed) noexcept {
+void pack_forward_rows(Context& context, const Conv2dProblem& p, const float* w, float* packed) noexcept {
   const Index step = packed_step(context, p), depth = p.kh * p.kw * p.group_in();
   for (Index group = 0; group < p.attrs.groups; ++group) {
-    context.kernels().pack_b(depth, p.group_out(), w + group * p.group_out(), p.oc, 1, packed + group * step);
+    pack_b(context, depth, p.group_out(), w + group * p.group_out(), p.oc, 1, packed + group * step);
   }
   if (may_skip_padding(p, forward_plan(p))) {
     packed[step * p.attrs.groups] = all_finite(context, depth * p.oc, w) ? 0.0f : 1.0f;

@@ -57,6 +57,20 @@ struct Outputs {
   Index begin, end, first_pixel;
 };
 
+// The outputs, from the first to the last, that any tap brings to the pixels [low, high); none as [outputs, outputs).
+struct OutputRange {
+  OutputRange(const Axis& axis, Index low, Index high) noexcept : begin(axis.outputs), end(0) {
+    for (Index tap = 0; tap < axis.kernel; ++tap) {
+      const Outputs outputs(axis, tap, low, high);
+      if (outputs.begin >= outputs.end) continue;
+      begin = std::min(begin, outputs.begin);
+      end = std::max(end, outputs.end);
+    }
+    end = std::max(begin, end);
+  }
+  Index begin, end;
+};
+
 inline bool has_padding(const Conv2dAttrs& a) noexcept { return (a.pad_top | a.pad_left | a.pad_bottom | a.pad_right) != 0; }
 inline Index padded_height(const Conv2dProblem& p) noexcept { return p.h + p.attrs.pad_top + p.attrs.pad_bottom; }
 inline Index padded_width(const Conv2dProblem& p) noexcept { return p.w + p.attrs.pad_left + p.attrs.pad_right; }

@@ -234,7 +234,7 @@ void pack_linear(Context& context, const LinearProblem& problem, const float* w,
     }
     return;
   }
-  context.kernels().pack_b(problem.in, problem.out, w, problem.w_row_stride, problem.w_column_stride, packed);
+  pack_b(context, problem.in, problem.out, w, problem.w_row_stride, problem.w_column_stride, packed);
 }
 
 void run_linear(Context& context, const LinearProblem& problem, const float* x, const float* w, const Epilogue& epilogue,
@@ -280,7 +280,7 @@ void run_linear_grad_input(Context& context, const LinearProblem& problem, const
   if (reads_in_place(problem) && problem.rows == 1) return multiply_one_row(context, problem, dy, w, dx);
   if (reads_in_place(problem)) return multiply_transposed_blocks(context, problem, dy, w, dx);
   float* const packed = shared_floats(context);
-  context.kernels().pack_b(problem.out, problem.in, w, problem.w_column_stride, problem.w_row_stride, packed);
+  pack_b(context, problem.out, problem.in, w, problem.w_column_stride, problem.w_row_stride, packed);
   simd::GemmRows product;
   product.n = problem.in;
   product.segments = 1;
@@ -312,7 +312,7 @@ void run_linear_grad_weight(Context& context, const LinearProblem& problem, cons
   product.bias = zeros;
   for (Index begin = 0; begin < problem.rows; begin += kGradWeightRows) {
     const Index rows = std::min(kGradWeightRows, problem.rows - begin);
-    context.kernels().pack_b(rows, problem.out, dy + begin * problem.out, problem.out, 1, packed);
+    pack_b(context, rows, problem.out, dy + begin * problem.out, problem.out, 1, packed);
     product.segment_length = rows;
     product.packed_k = rows;
     multiply_rows(context, product, problem.in, x + begin * problem.x_row_stride, problem.x_column_stride, nullptr, dw);

@@ -4,6 +4,7 @@
 
 #include "../core/storage.hpp"
 #include "../simd/kernels.hpp"
+#include "context.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -17,6 +18,21 @@ constexpr std::size_t float_bytes(Index count) noexcept { return static_cast<std
 // Size in floats of a packed B[k, n], rounded up so that the next one is 64-byte aligned again.
 inline Index packed_b_step(const simd::KernelTable& kernels, Index k, Index n) noexcept {
   return (kernels.packed_b_size(k, n) + 15) / 16 * 16;
+}
+
+// B[k, n], whose columns are one float apart or its rows are, packed for gemm_rows.
+inline void pack_b(const simd::KernelTable& kernels, Index k, Index n, const float* b, Index row_stride, Index column_stride,
+                   float* packed) noexcept {
+  kernels.pack_b({k, n, b, row_stride, column_stride, packed, 0, k});
+}
+
+// The same, shared by the threads.
+inline void pack_b(Context& context, Index k, Index n, const float* b, Index row_stride, Index column_stride,
+                   float* packed) noexcept {
+  constexpr Index kRows = 16;  // a vector of the widest table: B^T is transposed by so many
+  context.parallel_for((k + kRows - 1) / kRows, kRows * n, [&](Index begin, Index end, int) {
+    context.kernels().pack_b({k, n, b, row_stride, column_stride, packed, begin * kRows, std::min(end * kRows, k)});
+  });
 }
 
 // Speed of a product with n columns, as a share of that with many: idle lanes cost in proportion, and a tile of one vector

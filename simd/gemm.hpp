@@ -44,8 +44,17 @@ struct Gemm {
   float* scratch = nullptr;  // 64-byte aligned, at least gemm_scratch(m, n, k) floats; null is legal where that is 0
 };
 
-// The same product where A is given as rows cut into segments (im2col as index arithmetic: a segment is a run of one NHWC row,
-// or of a row of zeros for padding), B was packed before, and the rows of C may lie anywhere.
+// Lays out rows [begin, end) of B[k, n] for gemm_rows: all of them, or those of one thread of several.
+struct PackB {
+  Index k = 0, n = 0;
+  const float* b = nullptr;  // row 0
+  Index b_row_stride = 0, b_column_stride = 1;
+  float* packed = nullptr;  // of all rows: packed_b_size(k, n) floats, 64-byte aligned
+  Index begin = 0, end = 0;
+};
+
+// The product of gemm where A is given as rows cut into segments (im2col as index arithmetic: a segment is a run of one NHWC
+// row, or of a row of zeros for padding), B was packed before, and the rows of C may lie anywhere.
 //   k = segments * segment_length;  A(i, s * segment_length + t) = a[i * segments + s][t * a_stride].
 // Segment s multiplies rows b_segments[s] .. b_segments[s] + segment_length of the packed B (b_segments null: row
 // s * segment_length), so that taps can be left out or reordered without packing again. Where all rows of A have their segments
@@ -58,7 +67,7 @@ struct GemmRows {
   const float* const* a = nullptr;    // [rows][segments], or with a_segments [rows]
   const Index* a_segments = nullptr;  // [segments], in floats
   Index segments = 0, segment_length = 0, a_stride = 1;
-  const float* packed_b = nullptr;  // from pack_b with the same n
+  const float* packed_b = nullptr;  // from pack_b with the same n, all of its rows
   Index packed_k = 0;               // the k that pack_b was given
   const Index* b_segments = nullptr;
   float* const* c = nullptr;  // [rows], each to n dense floats
@@ -127,15 +136,15 @@ struct RunCopy {
 };
 
 // The entry points of one variant; KernelTable says what each does.
-#define VITRO_GEMM_ENTRY_POINTS                                                                                     \
-  Index gemm_scratch(Index m, Index n, Index k) noexcept;                                                           \
-  void gemm(const Gemm& args) noexcept;                                                                             \
-  Index packed_b_size(Index k, Index n) noexcept;                                                                   \
-  void pack_b(Index k, Index n, const float* b, Index b_row_stride, Index b_column_stride, float* packed) noexcept; \
-  void gemm_rows(const GemmRows& args) noexcept;                                                                    \
-  void gemm_planes(const GemmPlanes& args) noexcept;                                                                \
-  void gemm_lanes(const GemmLanes& args) noexcept;                                                                  \
-  void transpose(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept;     \
+#define VITRO_GEMM_ENTRY_POINTS                                                                                 \
+  Index gemm_scratch(Index m, Index n, Index k) noexcept;                                                       \
+  void gemm(const Gemm& args) noexcept;                                                                         \
+  Index packed_b_size(Index k, Index n) noexcept;                                                               \
+  void pack_b(const PackB& args) noexcept;                                                                      \
+  void gemm_rows(const GemmRows& args) noexcept;                                                                \
+  void gemm_planes(const GemmPlanes& args) noexcept;                                                            \
+  void gemm_lanes(const GemmLanes& args) noexcept;                                                              \
+  void transpose(Index rows, Index columns, const float* x, Index x_stride, float* y, Index y_stride) noexcept; \
   void copy_runs(const RunCopy& args) noexcept;
 
 namespace scalar {

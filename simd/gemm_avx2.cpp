@@ -79,9 +79,7 @@ namespace vitro::simd::avx2 {
 Index gemm_scratch(Index m, Index n, Index k) noexcept { return body_scratch(m, n, k); }
 void gemm(const Gemm& args) noexcept { body_gemm(args); }
 Index packed_b_size(Index k, Index n) noexcept { return body_packed_b_size(k, n); }
-void pack_b(Index k, Index n, const float* b, Index b_row_stride, Index b_column_stride, float* packed) noexcept {
-  pack_panels(k, n, b, b_row_stride, b_column_stride, packed);
-}
+void pack_b(const PackB& args) noexcept { pack_panels(args); }
 void gemm_rows(const GemmRows& args) noexcept { body_gemm_rows(args); }
 void gemm_planes(const GemmPlanes& args) noexcept { body_gemm_planes(args); }
 void gemm_lanes(const GemmLanes& args) noexcept { body_gemm_lanes(args); }

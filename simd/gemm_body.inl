@@ -345,8 +345,8 @@ void body_gemm(const Gemm& args) noexcept {
         const Index depth = smaller(cut.depth, args.k - k0);
         const bool dense = args.b_column_stride == 1;
         if (cut.pack_b && !dense) {
-          pack_panels(depth, columns, args.b + k0 * args.b_row_stride + column * args.b_column_stride, args.b_row_stride,
-                      args.b_column_stride, packed_b);
+          const float* const b = args.b + k0 * args.b_row_stride + column * args.b_column_stride;
+          pack_panels({depth, columns, b, args.b_row_stride, args.b_column_stride, packed_b, 0, depth});
         }
         for (Index row = top; row < bottom; row += cut.row_block) {
           const Index rows = smaller(cut.row_block, bottom - row);

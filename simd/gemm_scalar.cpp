@@ -43,9 +43,11 @@ void gemm(const Gemm& args) noexcept {
 // Packed B is B, row by row.
 Index packed_b_size(Index k, Index n) noexcept { return k * n; }
 
-void pack_b(Index k, Index n, const float* b, Index b_row_stride, Index b_column_stride, float* packed) noexcept {
-  for (Index p = 0; p < k; ++p) {
-    for (Index j = 0; j < n; ++j) packed[p * n + j] = b[p * b_row_stride + j * b_column_stride];
+void pack_b(const PackB& args) noexcept {
+  for (Index p = args.begin; p < args.end; ++p) {
+    for (Index j = 0; j < args.n; ++j) {
+      args.packed[p * args.n + j] = args.b[p * args.b_row_stride + j * args.b_column_stride];
+    }
   }
 }
 

@@ -28,10 +28,10 @@ struct KernelTable {
   // --- Matrix products (gemm.hpp) ---
   Index (*gemm_scratch)(Index m, Index n, Index k);
   void (*gemm)(const Gemm& args);
-  // Size in floats of B[k, n] packed for gemm_rows, and the packing itself (into 64-byte-aligned memory of that size). The
-  // layout belongs to the table: pack and multiply with the same one.
+  // Size in floats of B[k, n] packed for gemm_rows, and the packing itself. The layout belongs to the table: pack and multiply
+  // with the same one.
   Index (*packed_b_size)(Index k, Index n);
-  void (*pack_b)(Index k, Index n, const float* b, Index b_row_stride, Index b_column_stride, float* packed);
+  void (*pack_b)(const PackB& args);
   void (*gemm_rows)(const GemmRows& args);
   void (*gemm_planes)(const GemmPlanes& args);
   void (*gemm_lanes)(const GemmLanes& args);

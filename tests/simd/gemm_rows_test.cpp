@@ -121,7 +121,11 @@ bool all_tables_agree(Draw& draw, const Case& size) {
   }
   for (const KernelTable* table : runnable_tables()) {
     const Guarded<float> packed((table->packed_b_size(packed_k, n) + 15) / 16 * 16);
-    table->pack_b(packed_k, n, b.data(), b.row_stride(), b.column_stride(), packed.data());
+    // In two parts, as by two threads.
+    const Index cut = packed_k / 3;
+    for (const auto& [begin, end] : {std::pair{cut, packed_k}, {Index{0}, cut}}) {
+      table->pack_b({packed_k, n, b.data(), b.row_stride(), b.column_stride(), packed.data(), begin, end});
+    }
     args.packed_b = packed.data();
     for (Index i = 0; i < rows; ++i) {
       for (Index j = 0; j < n; ++j) row_of(c, i)(0, j) = start[static_cast<std::size_t>(i * n + j)];
@@ -192,8 +196,8 @@ TEST_CASE("Without rows or columns gemm_rows and pack_b touch nothing") {
     table->gemm_rows(args);
     CHECK(table->packed_b_size(0, 9) == 0);
     CHECK(table->packed_b_size(9, 0) == 0);
-    table->pack_b(0, 9, nullptr, 9, 1, nullptr);
-    table->pack_b(9, 0, nullptr, 0, 1, nullptr);
+    table->pack_b({0, 9, nullptr, 9, 1, nullptr, 0, 0});
+    table->pack_b({9, 0, nullptr, 0, 1, nullptr, 0, 9});
   }
 }
 
