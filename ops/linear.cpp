@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear layers on the matrix kernels: weights packed once a call, rows split over threads.
+// Linear layers on the matrix kernels.
 #include "linear.hpp"
 
 #include "checks.hpp"
@@ -29,36 +29,80 @@ void multiply_rows(Context& context, const simd::GemmRows& product, Index rows, 
   });
 }
 
-// With few rows, packing w would take longer than multiplying by it (1 x 120 x 256: 4.6 microseconds, 1.5 in place), so where
-// its columns are dense gemm reads it in place, a block of columns at a time.
+// With few rows, packing w for a gradient would take longer than multiplying by it.
 constexpr Index kFewRows = 8;
-constexpr Index kColumnBlock = 256;
 
 bool reads_in_place(const LinearProblem& problem) noexcept { return problem.rows <= kFewRows && problem.w_column_stride == 1; }
 
-std::size_t column_block_bytes(const Context& context, const LinearProblem& p) noexcept {
-  const auto size = [&](Index columns) { return float_bytes(context.kernels().gemm_scratch(p.rows, columns, p.in)); };
-  return std::max(size(std::min(kColumnBlock, p.out)), size(p.out % kColumnBlock));
+// How threads share a product: by panels of columns, so that each reads its own of w, or by rows, whichever gives them more
+// equal parts.
+struct Parts {
+  Parts(const Context& context, const LinearProblem& p) noexcept
+      : panels((p.out + kPanel - 1) / kPanel),
+        tiles((p.rows + kTile - 1) / kTile),
+        by_rows(used(context, tiles) * kGain > used(context, panels)) {}
+
+  // body(m, n) for the sizes that a part may have, and for the whole.
+  template <class Body>
+  void for_each_size(const Context& context, const LinearProblem& p, const Body& body) const noexcept {
+    body(p.rows, p.out);
+    const Index share = (by_rows ? tiles : panels) / context.threads();
+    const Index whole = by_rows ? p.rows : p.out, unit = by_rows ? kTile : kPanel;
+    for (const Index size :
+         {share * unit, (share + 1) * unit, (share - 1) * unit + whole % unit, share * unit + whole % unit}) {
+      if (size > 0 && size < whole) body(by_rows ? size : p.rows, by_rows ? p.out : size);
+    }
+  }
+
+  static constexpr Index kPanel = 64, kTile = 12;  // of the widest table; the micro-kernels' rows are divisors of 12
+  Index panels, tiles;
+  bool by_rows;
+
+ private:
+  static constexpr float kGain = 0.9f;  // by rows, each thread packs w for itself
+
+  static float used(const Context& context, Index units) noexcept {
+    const Index threads = context.threads(), most = (units + threads - 1) / threads;
+    return units == 0 ? 0.0f : static_cast<float>(units) / static_cast<float>(most * threads);
+  }
+};
+
+std::size_t product_bytes(const Context& context, const LinearProblem& p) noexcept {
+  Index floats = 0;
+  Parts(context, p).for_each_size(context, p, [&](Index m, Index n) {
+    floats = std::max(floats, context.kernels().gemm_scratch(m, n, p.in));
+  });
+  return float_bytes(floats);
 }
 
-void multiply_columns(Context& context, const LinearProblem& p, const float* x, const float* w, const Epilogue& epilogue,
-                      float* y) noexcept {
-  const Index blocks = (p.out + kColumnBlock - 1) / kColumnBlock;
-  context.parallel_for(blocks, p.rows * p.in * kColumnBlock / 16, [&](Index begin, Index end, int thread) {
-    for (Index column = begin * kColumnBlock; column < std::min(end * kColumnBlock, p.out); column += kColumnBlock) {
-      simd::Gemm gemm;
-      gemm.m = p.rows, gemm.n = std::min(kColumnBlock, p.out - column), gemm.k = p.in;
-      gemm.a = x, gemm.a_row_stride = p.x_row_stride, gemm.a_column_stride = p.x_column_stride;
-      gemm.b = w + column, gemm.b_row_stride = p.w_row_stride, gemm.b_column_stride = 1;
-      gemm.c = y + column, gemm.c_stride = p.out;
-      gemm.epilogue.bias = epilogue.bias == nullptr ? nullptr : epilogue.bias + column;
-      gemm.epilogue.residual = epilogue.residual == nullptr ? nullptr : epilogue.residual + column;
-      gemm.epilogue.residual_stride = p.out;
-      gemm.epilogue.relu = epilogue.relu;
-      gemm.scratch = reinterpret_cast<float*>(context.thread_scratch(thread));
-      context.kernels().gemm(gemm);
-    }
-  });
+void multiply(Context& context, const LinearProblem& p, const float* x, const float* w, const Epilogue& epilogue,
+              float* y) noexcept {
+  // Rows [top, bottom) and columns [left, right).
+  const auto run = [&](Index top, Index bottom, Index left, Index right, int thread) {
+    simd::Gemm gemm;
+    gemm.m = bottom - top, gemm.n = right - left, gemm.k = p.in;
+    gemm.a = x + top * p.x_row_stride, gemm.a_row_stride = p.x_row_stride, gemm.a_column_stride = p.x_column_stride;
+    gemm.b = w + left * p.w_column_stride, gemm.b_row_stride = p.w_row_stride, gemm.b_column_stride = p.w_column_stride;
+    gemm.c = y + top * p.out + left, gemm.c_stride = p.out;
+    gemm.epilogue.bias = epilogue.bias == nullptr ? nullptr : epilogue.bias + left;
+    gemm.epilogue.residual = epilogue.residual == nullptr ? nullptr : epilogue.residual + top * p.out + left;
+    gemm.epilogue.residual_stride = p.out;
+    gemm.epilogue.relu = epilogue.relu;
+    gemm.scratch = reinterpret_cast<float*>(context.thread_scratch(thread));
+    context.kernels().gemm(gemm);
+  };
+  const Parts parts(context, p);
+  if (parts.by_rows) {
+    constexpr Index kTile = Parts::kTile;
+    context.parallel_for(parts.tiles, kTile * p.in * p.out / 16, [&](Index begin, Index end, int thread) {
+      run(begin * kTile, std::min(end * kTile, p.rows), 0, p.out, thread);
+    });
+  } else {
+    constexpr Index kPanel = Parts::kPanel;
+    context.parallel_for(parts.panels, p.rows * p.in * kPanel / 16, [&](Index begin, Index end, int thread) {
+      run(0, p.rows, begin * kPanel, std::min(end * kPanel, p.out), thread);
+    });
+  }
 }
 
 // Many rows and so few columns that the matrix kernel puts rows of x into the lanes: that takes w as it is, and its "packed"
@@ -219,8 +263,7 @@ ScratchSize linear_scratch(const Context& context, const LinearProblem& problem)
     return {0, float_bytes(context.kernels().gemm_scratch(problem.rows, problem.out, problem.in))};
   }
   // run_linear_packed() needs the batch's tables in either case.
-  if (reads_in_place(problem)) return {0, std::max(row_batch_bytes(1), column_block_bytes(context, problem))};
-  return {linear_packed_bytes(context, problem), row_batch_bytes(1)};
+  return {0, std::max(row_batch_bytes(1), product_bytes(context, problem))};
 }
 
 ScratchSize linear_packed_scratch(const Context& context, const LinearProblem& problem) {
@@ -239,16 +282,10 @@ void pack_linear(Context& context, const LinearProblem& problem, const float* w,
 
 void run_linear(Context& context, const LinearProblem& problem, const float* x, const float* w, const Epilogue& epilogue,
                 float* y) noexcept {
-  if (reads_in_place(problem)) {
-    multiply_columns(context, problem, x, w, epilogue, y);
-    return;
-  }
   if (puts_rows_in_lanes(context, problem)) {
-    multiply_in_lanes(context, problem, x, w, problem.w_row_stride, problem.w_column_stride, epilogue, y);
-    return;
+    return multiply_in_lanes(context, problem, x, w, problem.w_row_stride, problem.w_column_stride, epilogue, y);
   }
-  pack_linear(context, problem, w, shared_floats(context));
-  run_linear_packed(context, problem, x, shared_floats(context), epilogue, y);
+  multiply(context, problem, x, w, epilogue, y);
 }
 
 void run_linear_packed(Context& context, const LinearProblem& problem, const float* x, const float* packed,

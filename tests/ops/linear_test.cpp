@@ -74,12 +74,16 @@ TEST_CASE("a linear layer and its gradients have the contract's bits on every in
   for (int i = 0; i < 60; ++i) check_layer(draw.range(0, 20), draw.range(0, 40), draw.range(0, 70), draw, i % 3 == 0, contexts);
   for (const Index rows : {1, 511, 512, 513, 1030}) check_layer(rows, 5, 7, draw, false, contexts);
   check_layer(3, 1100, 18, draw, false, contexts);  // a chain beyond two blocks of k
-  // Few rows, whose weights are not packed, and one more; several blocks of columns.
+  // Few rows, and one more; several panels of columns.
   for (const Index rows : {1, 2, 8, 9}) check_layer(rows, 23, 600, draw, true, contexts);
   check_layer(1, 1100, 257, draw, false, contexts);
   // Few rows, whose gradients go by blocks: several of them, the last ones shorter.
   check_layer(3, 200, 1030, draw, true, contexts);
   for (const Index in : {63, 64, 65, 95, 96, 97}) check_layer(2, in, 20, draw, false, contexts);
+  // Panels of columns that threads share, or rows where these share better; w in place, and packed by each of them.
+  for (const Index rows : {30, 85, 150}) {
+    for (const Index out : {64, 100, 460, 1030}) check_layer(rows, 17, out, draw, out == 100, contexts);
+  }
   // One row, which w multiplies as it lies.
   for (const Index in : {1, 15, 33, 64, 150}) check_layer(1, in, 7 * in + 3, draw, in == 33, contexts);
   // Many rows and few columns, which change roles on wide vectors; threads get fewer rows than that.
