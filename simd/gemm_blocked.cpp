@@ -20,12 +20,20 @@ struct Tuning {
   static constexpr Index kColumnBlock = 1024;
   static constexpr Index kRowBlock = 240;
   // Lanes are taken one by one.
+  static constexpr int kMostColumnsInLanes = 0;  // there are no lanes to fill
   static constexpr int kLaneRows = 2, kLaneColumns = 2;
 
   static void transpose(const Vec::Reg (&in)[1], Vec::Reg (&out)[1]) noexcept { out[0] = in[0]; }
   static bool interleave_planes(Index, Index, const float*, Index, float*, Index) noexcept { return false; }
   static constexpr int kPiece = 1;
-  static void transpose_piece(const float* from, Index, Vec::Reg (&out)[kPiece]) noexcept { out[0] = Vec::load(from); }
+  struct PieceRows {
+    PieceRows(const float* from, Index) noexcept : first(from) {}
+    void advance(Index columns) noexcept { first += columns; }
+    void hide() noexcept {}
+
+    const float* first;
+  };
+  static void transpose_piece(const PieceRows& from, Vec::Reg (&out)[kPiece]) noexcept { out[0] = Vec::load(from.first); }
 };
 
 }  // namespace

@@ -317,14 +317,13 @@ Index body_scratch(Index m, Index n, Index k) noexcept {
   // Strides and the accumulate mode are not known here: the largest of what any of them needs.
   Gemm args;
   args.m = m, args.n = n, args.k = k;
-  const Gemm plain_args = args;
   const Cut plain(args, 0, 0, 0);
   args.accumulate = Accumulate::add;
   const Cut add(args, 0, 0, 0);
   const Index with_plain = plain.packed_b_size() + plain.packed_a_size();
   const Index with_add = add.packed_b_size() + add.packed_a_size() + add.chains_size();
   const Index with_either = with_plain > with_add ? with_plain : with_add;
-  return swaps_roles(plain_args) && swapped_scratch(n, k) > with_either ? swapped_scratch(n, k) : with_either;
+  return may_swap_roles(m, n) && swapped_scratch(n, k) > with_either ? swapped_scratch(n, k) : with_either;
 }
 
 void body_gemm(const Gemm& args) noexcept {

@@ -37,7 +37,7 @@ VITRO_INLINE void for_each_transposed(Index rows, Index columns, const float* fr
   for (Index column = 0; column < columns; column += Tuning::kPiece) {
     const Index first = smaller(column, columns - Tuning::kPiece);
     Vec::Reg out[Tuning::kPiece];
-    Tuning::transpose_piece(from + first, stride, out);
+    Tuning::transpose_piece({from + first, stride}, out);
     VITRO_UNROLL
     for (int q = 0; q < Tuning::kPiece; ++q) store(first + q, out[q]);
   }

@@ -56,7 +56,9 @@ void multiply_row_blocks(const Gemm& args, Index row, Index rows) noexcept {
     VITRO_UNROLL
     for (int i = 0; i < blocks; ++i) {
       Vec::Reg columns[kPiece];
-      Tuning::transpose_piece(a[i], stride, columns);
+      typename Tuning::PieceRows rows_of_piece(a[i], stride);
+      rows_of_piece.hide();
+      Tuning::transpose_piece(rows_of_piece, columns);
       a[i] += kPiece;
       VITRO_UNROLL
       for (int q = 0; q < kPiece; ++q) chain[i] = Vec::fma(columns[q], x[q], chain[i]);
