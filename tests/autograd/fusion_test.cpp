@@ -389,6 +389,13 @@ TEST_CASE("It is stored where what it is made of may be another by the time it i
   sgd_update(x, tape.state(memory[1]), tape.placeholder({1, 5}), hyper);
   sgd_update(tape.parameter(memory[2]), tape.state(memory[3]), dw, hyper);
   CHECK(steps_of({tape.nodes(), tape.tensors(), {}, {}}) == Names{"reshape", "linear_grad_weight", "sgd_update+sgd_update"});
+
+  WeightGradient factored(1);  // by a number that is updated
+  Tensor numbers[] = {Tensor(Shape()), Tensor(Shape())};
+  const Var factor = factored.tape.parameter(numbers[0]), product = mul(factored.dw, factor);
+  sgd_update(factor, factored.tape.state(numbers[1]), factored.tape.placeholder(Shape()), factored.hyper);
+  factored.update(product);
+  CHECK(factored.steps() == Names{"linear_grad_weight", "mul", "sgd_update+sgd_update"});
 }
 
 TEST_CASE("Updates make their gradients in one step, of which such a gradient counts as two") {
