@@ -412,7 +412,7 @@ TEST_CASE("Updates make their gradients in one step, of which such a gradient co
   }
   gradients[4] = mul(gradients[4], factor);
   gradients.push_back(dense);
-  for (const std::size_t i : {0, 5, 1, 2, 3, 4}) {
+  for (const std::size_t i : {0U, 5U, 1U, 2U, 3U, 4U}) {
     sgd_update(tape.parameter(memory[2 * i]), tape.state(memory[2 * i + 1]), gradients[i], hyper);
   }
   const std::string made = "linear_grad_weight+sgd_update";
