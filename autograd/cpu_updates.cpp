@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Updates of several parameters as one step, and gradients of linear layers' weights that their readers make for themselves.
-#include "../ops/norm.hpp"
 #include "../ops/outer.hpp"
-#include "../ops/sgd.hpp"
 #include "cpu_binder.hpp"
 
 namespace vitro {
@@ -83,7 +81,7 @@ struct Updates {
   std::size_t count = 0;  // the last entry is an update
   Entry list[kMostEntries] = {};
 
-  // Elements [begin, end) of all updates. `rows` are copied at the front of the shared scratch memory.
+  // Elements [begin, end) of all updates, of whose outer products the first is `outer`.
   void run(const Execution& e, const simd::OuterProduct* outer, Index begin, Index end) const noexcept {
     const simd::KernelTable& kernels = e.context->kernels();
     const float* const numbers = resolve<const float>(hyper, e.bases);
