@@ -38,8 +38,8 @@ class Backend {
   virtual Result<BoundStep> try_bind(std::span<const Node> nodes, const TensorTable& tensors) = 0;
 
   // Whether these nodes, of which each but the first reads the one before and nobody else does (or which all update
-  // parameters), can be one step. What a step keeps to itself lies nowhere. The step gives the same bits as its nodes one by
-  // one.
+  // parameters, perhaps each behind nodes that make its gradient), can be one step. What a step keeps to itself lies nowhere.
+  // The step gives the same bits as its nodes one by one.
   virtual bool fuses(std::span<const Node> nodes, const TensorTable& tensors) const;
 
   // How the node would like its constant operand to lie, if it has one that is worth it; try_bind() is told by

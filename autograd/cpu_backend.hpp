@@ -16,7 +16,8 @@ class CpuBackend final : public Backend {
   Context* context() noexcept override { return &context_; }
   // Implements every node. Steps may run with any context of the same kernels and number of threads.
   Result<BoundStep> try_bind(std::span<const Node> nodes, const TensorTable& tensors) override;
-  // A product with bias, residual and ReLU; elementwise chains; several updates.
+  // A product with bias, residual and ReLU; elementwise chains; several updates; the gradient of a linear layer's weights for
+  // one row with what reads it.
   bool fuses(std::span<const Node> nodes, const TensorTable& tensors) const override;
   // The weights of linear layers and convolutions.
   std::optional<Packing> packing(const Node& node, const TensorTable& tensors) override;

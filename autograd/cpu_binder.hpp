@@ -59,7 +59,12 @@ bool ends_in_pool(const Node& head, std::span<const Node> rest, const TensorTabl
 BoundStep bind_pooled(const Conv2d& node, std::span<const Node> rest, const Binder& binder);
 bool ends_product(const Node& head, std::span<const Node> rest, const TensorTable& tensors);
 std::optional<Packing> pack_product(const Node& node, const Binder& binder);
-// cpu_fusion.cpp: updates of one guard and the same hyper-parameters.
+// cpu_updates.cpp: updates of one guard and the same hyper-parameters. Before each of them may stand what makes its gradient:
+// the gradient of a linear layer's weights for one row, and a product with one number.
+bool are_updates(std::span<const Node> nodes, const TensorTable& tensors);
 BoundStep bind_updates(std::span<const Node> nodes, const Binder& b);
+// The gradient of a linear layer's weights for one row, and what reads it: a sum of squares, or the test for infinities.
+bool reads_outer(std::span<const Node> nodes, const TensorTable& tensors);
+BoundStep bind_outer_reader(std::span<const Node> nodes, const Binder& b);
 
 }  // namespace vitro

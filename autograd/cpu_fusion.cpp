@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several nodes as one step: products with an epilogue, chains of elementwise nodes, updates of several parameters.
-#include "../ops/sgd.hpp"
+// Which nodes can be one step, and chains of elementwise nodes.
 #include "cpu_binder.hpp"
 
 namespace vitro {
@@ -93,66 +92,12 @@ BoundStep bind_chain(std::span<const Node> nodes, const Binder& b) {
   return {Step::make(run, call), {}};
 }
 
-// --- Updates ---
-
-constexpr std::size_t kMostUpdates = 6;
-
-struct Update {
-  Place gradient;
-  std::uint32_t velocity_base, parameter_base;  // both begin where their base does
-  Index end;                                    // elements of this update and of those before it
-};
-
-struct Updates {
-  Place hyper, guard;
-  std::size_t count = 0;
-  Update list[kMostUpdates] = {};
-
-  void run(const Execution& e, Index begin, Index end) const noexcept {
-    const float* const numbers = resolve<const float>(hyper, e.bases);
-    Index first = 0;
-    for (std::size_t i = 0; i < count; first = list[i++].end) {
-      const Index from = std::max(begin, first), to = std::min(end, list[i].end);
-      if (from >= to) continue;
-      const Index at = from - first;
-      e.context->kernels().sgd_update(
-          to - from, numbers[0], numbers[1], numbers[2], resolve<const float>(list[i].gradient, e.bases) + at,
-          resolve<float>({0, list[i].velocity_base}, e.bases) + at, resolve<float>({0, list[i].parameter_base}, e.bases) + at);
-    }
-  }
-};
-
-bool are_updates(std::span<const Node> nodes, const TensorTable&) {
-  if (nodes.size() > kMostUpdates) return false;
-  const auto* const first = std::get_if<SgdUpdate>(&nodes.front());
-  return first != nullptr && std::all_of(nodes.begin(), nodes.end(), [&](const Node& node) {
-           const auto* const n = std::get_if<SgdUpdate>(&node);
-           return n != nullptr && n->hyper == first->hyper && n->guard == first->guard;
-         });
-}
-
 }  // namespace
-
-BoundStep bind_updates(std::span<const Node> nodes, const Binder& b) {
-  Updates updates;
-  Index elements = 0;
-  for (const Node& node : nodes) {
-    const auto& n = *std::get_if<SgdUpdate>(&node);
-    updates.hyper = b.place(n.hyper);
-    updates.guard = b.place(n.guard);
-    elements += b.shape(n.p).elements();
-    updates.list[updates.count++] = {b.place(n.dp), b.place(n.v).base, b.place(n.p).base, elements};
-  }
-  constexpr auto run = [](const Updates& u, const Execution& e) noexcept {
-    if (!is_nowhere(u.guard) && *resolve<const std::int32_t>(u.guard, e.bases) == 0) return;
-    e.context->parallel_for(u.list[u.count - 1].end, 3, [&](Index begin, Index end, int) { u.run(e, begin, end); });
-  };
-  return {Step::make(run, updates), {}};
-}
 
 bool cpu_fuses(std::span<const Node> nodes, const TensorTable& tensors) {
   return nodes.size() == 1 || ends_product(nodes.front(), nodes.subspan(1), tensors) ||
-         ends_in_pool(nodes.front(), nodes.subspan(1), tensors) || is_chain(nodes, tensors) || are_updates(nodes, tensors);
+         ends_in_pool(nodes.front(), nodes.subspan(1), tensors) || is_chain(nodes, tensors) || are_updates(nodes, tensors) ||
+         reads_outer(nodes, tensors);
 }
 
 BoundStep bind_fused(std::span<const Node> nodes, const Binder& b) {
@@ -161,7 +106,9 @@ BoundStep bind_fused(std::span<const Node> nodes, const Binder& b) {
     const bool pooled = std::holds_alternative<MaxPool2d>(nodes.back());
     return pooled ? bind_pooled(*n, nodes.subspan(1), b) : bind_product(*n, nodes.subspan(1), b);
   }
-  return std::holds_alternative<SgdUpdate>(nodes.front()) ? bind_updates(nodes, b) : bind_chain(nodes, b);
+  if (std::holds_alternative<SgdUpdate>(nodes.back())) return bind_updates(nodes, b);
+  if (std::holds_alternative<LinearGradWeight>(nodes.front())) return bind_outer_reader(nodes, b);
+  return bind_chain(nodes, b);
 }
 
 }  // namespace vitro

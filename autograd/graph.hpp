@@ -58,6 +58,12 @@ struct Graph {
 // a shape or type that disagrees; a write to an input or constant; an output that nothing computes.
 Status check_graph(const Graph& graph);
 
+constexpr std::uint32_t kSeveral = kNoNode - 1;
+// For each tensor the node that alone reads it; kNoNode where none does, kSeveral where several do or it is an output.
+std::vector<std::uint32_t> only_readers(const Graph& graph);
+// For each tensor the one whose elements it shows: x for reshape(x), itself otherwise.
+std::vector<TensorId> owners(const Graph& graph);
+
 // Leaves the nodes that an output or an update of a parameter depends on. Error: there is none.
 Status remove_dead_nodes(Graph& graph);
 
@@ -65,6 +71,11 @@ Status remove_dead_nodes(Graph& graph);
 // as a window's gradient goes to the element whose value the pool has, on a tensor of the pool's size instead of the window's
 // times that.
 void move_relu_grads(Graph& graph);
+
+// The gradient of a linear layer's weights of which the backend makes one step with each of its readers (a sum of squares, the
+// test for infinities, an update, perhaps of its product with a number) is computed again for each, right before it, so that it
+// needs no memory: what it is made of stays until the last of them.
+void recompute_gradients(Graph& graph, const Backend& backend);
 
 // Cuts the nodes into steps: neighbours that the backend fuses (if asked) become one, at the place of the last of them.
 void cut_into_steps(Graph& graph, const Backend& backend, bool fuse);

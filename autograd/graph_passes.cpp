@@ -5,11 +5,7 @@
 #include <algorithm>
 
 namespace vitro {
-namespace {
 
-constexpr std::uint32_t kSeveral = kNoNode - 1;
-
-// For each tensor the node that alone reads it; kNoNode where none does, kSeveral where several do or it is an output.
 std::vector<std::uint32_t> only_readers(const Graph& graph) {
   std::vector<std::uint32_t> reader(graph.tensors.size(), kNoNode);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -22,7 +18,6 @@ std::vector<std::uint32_t> only_readers(const Graph& graph) {
   return reader;
 }
 
-// For each tensor the one whose elements it shows: x for reshape(x), itself otherwise.
 std::vector<TensorId> owners(const Graph& graph) {
   std::vector<TensorId> owner(graph.tensors.size());
   for (std::size_t i = 0; i < owner.size(); ++i) owner[i] = TensorId(i);
@@ -32,7 +27,12 @@ std::vector<TensorId> owners(const Graph& graph) {
   return owner;
 }
 
-// Grows steps greedily: a node takes along the only reader of its result, and an update the update next to it.
+namespace {
+
+constexpr std::size_t kLongestPart = 3;  // of nodes that lead to an update
+
+// Grows steps greedily: a node takes along the only reader of its result, and an update the update next to it, with the nodes
+// between that make its gradient.
 class Fuser {
  public:
   Fuser(const Graph& graph, const Backend& backend)
@@ -54,16 +54,26 @@ class Fuser {
   std::vector<std::vector<std::uint32_t>> run() {
     std::vector<bool> taken(graph_.nodes.size(), false);
     std::vector<std::vector<std::uint32_t>> steps;
+    std::vector<Node> nodes;
     for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
       if (taken[i]) continue;
-      std::vector<std::uint32_t> step = {i};
-      std::vector<Node> nodes = {graph_.nodes[i]};
-      for (std::uint32_t next = candidate(step.back()); next != kNoNode && !taken[next]; next = candidate(step.back())) {
-        nodes.push_back(graph_.nodes[next]);
-        if (!backend_.fuses(nodes, graph_.tensors) || overwritten_before(step, next)) break;
-        step.push_back(next);
-        taken[next] = true;
+      std::vector<std::uint32_t> step;
+      nodes.clear();
+      const auto take = [&](std::span<const std::uint32_t> part) {
+        if (part.empty() || std::any_of(part.begin(), part.end(), [&](std::uint32_t node) { return taken[node]; }))
+          return false;
+        const auto before = static_cast<std::ptrdiff_t>(step.size());
+        step.insert(step.end(), part.begin(), part.end());
+        for (const std::uint32_t node : part) nodes.push_back(graph_.nodes[node]);
+        if (step.size() == 1 || (backend_.fuses(nodes, graph_.tensors) && !is_overwritten_before(step))) return true;
+        step.erase(step.begin() + before, step.end());
+        nodes.erase(nodes.begin() + before, nodes.end());
+        return false;
+      };
+      if (!take(part_from(i))) take({&i, 1});
+      while (take(part_after(step.back()))) {
       }
+      for (const std::uint32_t node : step) taken[node] = true;
       steps.push_back(std::move(step));
     }
     std::sort(steps.begin(), steps.end(), [](const auto& a, const auto& b) { return a.back() < b.back(); });
@@ -71,30 +81,39 @@ class Fuser {
   }
 
  private:
-  std::uint32_t candidate(std::uint32_t node) const {
-    const TensorId result = *outputs_of(graph_.nodes[node]).begin();
-    if (graph_.is_computed(result)) {
-      const std::uint32_t reader = reader_[index_of(result)];
-      return reader == kSeveral ? kNoNode : reader;
+  bool ends_in_update(std::uint32_t node) const { return !graph_.is_computed(*outputs_of(graph_.nodes[node]).begin()); }
+
+  // The node, and those behind it if each alone reads the one before and the last is an update.
+  std::vector<std::uint32_t> part_from(std::uint32_t node) const {
+    std::vector<std::uint32_t> part = {node};
+    while (!ends_in_update(part.back()) && part.size() < kLongestPart &&
+           reader_[index_of(*outputs_of(graph_.nodes[part.back()]).begin())] == part.back() + 1) {
+      part.push_back(part.back() + 1);
     }
-    return node + 1 < graph_.nodes.size() ? node + 1 : kNoNode;
+    if (!ends_in_update(part.back())) part.resize(1);
+    return part;
+  }
+
+  // What a step that ends with the node may take next.
+  std::vector<std::uint32_t> part_after(std::uint32_t node) const {
+    if (ends_in_update(node)) return node + 1 < graph_.nodes.size() ? part_from(node + 1) : std::vector<std::uint32_t>();
+    const std::uint32_t reader = reader_[index_of(*outputs_of(graph_.nodes[node]).begin())];
+    return reader == kNoNode || reader == kSeveral ? std::vector<std::uint32_t>() : std::vector<std::uint32_t>{reader};
   }
 
   // The step runs where its last node stood, and its nodes in any order where they are updates: what its earlier nodes read
   // must not be written to in between, and what one update reads not by another.
-  bool overwritten_before(const std::vector<std::uint32_t>& step, std::uint32_t last) const {
-    const auto inside = [&](std::uint32_t node) {
-      return node == last || std::find(step.begin(), step.end(), node) != step.end();
-    };
-    const auto reads_too_late = [&](std::uint32_t node) {
+  bool is_overwritten_before(const std::vector<std::uint32_t>& step) const {
+    const std::uint32_t last = step.back();
+    const auto inside = [&](std::uint32_t node) { return std::find(step.begin(), step.end(), node) != step.end(); };
+    return std::any_of(step.begin(), step.end(), [&](std::uint32_t node) {
       for (TensorId id : inputs_of(graph_.nodes[node])) {
         const std::uint32_t writer = writer_[index_of(owner_[index_of(id)])];
         if (writer == kNoNode || writer == node) continue;
         if (writer == kSeveral || inside(writer) || (writer > node && writer < last)) return true;
       }
       return false;
-    };
-    return reads_too_late(last) || std::any_of(step.begin(), step.end(), reads_too_late);
+    });
   }
 
   const Graph& graph_;

@@ -25,7 +25,10 @@ class Capture {
     if (Status status = remove_dead_nodes(*graph_); !status) return std::move(status).error();
     if (Status status = check_inputs(); !status) return std::move(status).error();
     if (Status status = check_memory(); !status) return std::move(status).error();
-    if (options_.fuse) move_relu_grads(*graph_);
+    if (options_.fuse) {
+      move_relu_grads(*graph_);
+      recompute_gradients(*graph_, backend_);
+    }
     cut_into_steps(*graph_, backend_, options_.fuse);
     storage_ = plan_storage(*graph_, options_.reuse_memory);
     place_constants();

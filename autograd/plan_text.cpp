@@ -35,10 +35,11 @@ std::string flops_text(double flops) { return scaled(flops, 1000, {"flop", "kflo
 
 std::string operation(std::span<const Node> step) {
   std::string text;
+  const bool updates = std::holds_alternative<SgdUpdate>(step.back());  // in any order: each operation once, and how often
   for (std::size_t i = 0; i < step.size(); ++i) {
-    // Several updates are one operation, repeated.
-    if (i > 0 && step[i].index() == step[i - 1].index()) continue;
-    const auto same = std::count_if(step.begin(), step.end(), [&](const Node& n) { return n.index() == step[i].index(); });
+    const auto is_same = [&](const Node& n) { return n.index() == step[i].index(); };
+    if (updates && std::any_of(step.begin(), step.begin() + static_cast<std::ptrdiff_t>(i), is_same)) continue;
+    const auto same = updates ? std::count_if(step.begin(), step.end(), is_same) : 1;
     text += (text.empty() ? "" : " + ") + std::string(name(step[i])) + (same > 1 ? " x" + std::to_string(same) : "");
   }
   return text;

@@ -29,7 +29,7 @@ T* resolve(Place place, Bases bases) noexcept {
 // Trivially copyable; running it neither allocates nor fails. A default-made Step does nothing.
 class Step {
  public:
-  static constexpr std::size_t kArgumentBytes = 240;
+  static constexpr std::size_t kArgumentBytes = 248;
 
   Step() = default;
   // Runs `function(arguments, execution)`: a function object without state (a lambda without captures), noexcept, on a copy of

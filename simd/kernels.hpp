@@ -10,6 +10,7 @@
 
 #include "features.hpp"
 #include "gemm.hpp"
+#include "outer.hpp"
 #include "pool.hpp"
 #include "variant.hpp"
 
@@ -63,6 +64,12 @@ struct KernelTable {
   // Along the outer axis of x[rows, columns] (row i at x + i * row_stride): for each column one rising chain of additions from
   // +0 in chunks of 512 rows, each chunk's sum added to y (which starts at +0) in rising order. y[columns] is overwritten.
   void (*sum_rows)(Index rows, Index columns, const float* x, Index row_stride, float* y);
+
+  // --- On the elements of an outer product, which nobody stores (outer.hpp, outer.inl) ---
+  // sgd_update with g = scale * the n elements from `first` on; v and p begin where those do.
+  void (*sgd_update_outer)(const OuterProduct& outer, Index first, Index n, float scale, float rate, float momentum,
+                           float weight_decay, float* v, float* p);
+  float (*sum_squares_outer)(const OuterProduct& outer, Index n);  // sum_squares of its first n elements
 
   // --- Softmax family over dense rows x[rows, columns] (softmax.inl); rows of NaN give NaN ---
   // m = max(row); e_j = exp(x_j - m); s = sum(e); y_j = e_j / s.

@@ -16,12 +16,10 @@ struct MaskedLoad {
 };
 
 // Along a contiguous axis: 16 lanes from +0, lane i taking elements i, i + 16, ..., then the halving tree. step(lane, load, i)
-// takes elements i .. i + kWidth, read through load(pointer), into `lane`.
+// takes elements i .. i + kWidth, read through load(pointer), into `lane`. reduce_into() goes on from what is in the lanes.
 template <class Step>
-float reduce16(Index n, Step step) noexcept {
+void reduce_into(Vec::Reg (&lanes)[16 / Vec::kWidth], Index n, Step step) noexcept {
   constexpr int kRegs = 16 / Vec::kWidth;
-  Vec::Reg lanes[kRegs];
-  for (Vec::Reg& lane : lanes) lane = Vec::zero();
   Index i = 0;
   for (; i + 16 <= n; i += 16) {
     for (int r = 0; r < kRegs; ++r) lanes[r] = step(lanes[r], WholeLoad{}, i + r * Vec::kWidth);
@@ -31,7 +29,22 @@ float reduce16(Index n, Step step) noexcept {
     const Vec::Mask mask = Vec::first(n - i);
     lanes[r] = Vec::select(mask, step(lanes[r], MaskedLoad{mask}, i), lanes[r]);
   }
+}
+
+template <class Step>
+float reduce16(Index n, Step step) noexcept {
+  Vec::Reg lanes[16 / Vec::kWidth];
+  for (Vec::Reg& lane : lanes) lane = Vec::zero();
+  reduce_into(lanes, n, step);
   return Vec::tree_sum(lanes);
+}
+
+// The chains of a sum of squares, continued. Requires that those before ended after a multiple of 16 elements.
+inline void add_squares(Vec::Reg (&lanes)[16 / Vec::kWidth], Index n, const float* x) noexcept {
+  reduce_into(lanes, n, [x](Vec::Reg lane, auto load, Index i) {
+    const Vec::Reg v = load(x + i);
+    return Vec::fma(v, v, lane);
+  });
 }
 
 // The first zero of x, with its sign. Requires that there is one.
@@ -100,10 +113,10 @@ float sum(Index n, const float* x) noexcept {
 }
 
 float sum_squares(Index n, const float* x) noexcept {
-  return reduce16(n, [x](Vec::Reg lane, auto load, Index i) {
-    const Vec::Reg v = load(x + i);
-    return Vec::fma(v, v, lane);
-  });
+  Vec::Reg lanes[16 / Vec::kWidth];
+  for (Vec::Reg& lane : lanes) lane = Vec::zero();
+  add_squares(lanes, n, x);
+  return Vec::tree_sum(lanes);
 }
 
 float max(Index n, const float* x) noexcept {

@@ -6,6 +6,7 @@
 // The bodies take the vocabulary and the variant's namespace from here.
 #define VITRO_VARIANT avx2
 #include "elementwise.inl"
+#include "outer.inl"
 #include "pool.inl"
 #include "pool_grad.inl"
 #include "reduce.inl"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Internal: the entry points of every kernel that is not a matrix product; KernelTable (kernels.hpp) says what each does.
 //
-// The bodies are written once over the vector vocabulary (vec_scalar.hpp): elementwise.inl, reduce.inl, softmax.inl, pool.inl,
-// pool_grad.inl, with exp and log in exp_log.inl. vector_<isa>.cpp compiles them for one instruction set.
+// The bodies are written once over the vector vocabulary (vec_scalar.hpp): elementwise.inl, reduce.inl, outer.inl, softmax.inl,
+// pool.inl, pool_grad.inl, with exp and log in exp_log.inl. vector_<isa>.cpp compiles them for one instruction set.
 #pragma once
 
+#include "outer.hpp"
 #include "pool.hpp"
 #include "variant.hpp"
 
@@ -35,6 +36,9 @@ namespace vitro::simd {
                           float* dx) noexcept;                                                                            \
   void softmax_grad(Index rows, Index columns, const float* y, const float* dy, float* dx) noexcept;                      \
   void log_softmax_grad(Index rows, Index columns, const float* y, const float* dy, float* dx) noexcept;                  \
+  void sgd_update_outer(const OuterProduct& outer, Index first, Index n, float scale, float rate, float momentum,         \
+                        float weight_decay, float* v, float* p) noexcept;                                                 \
+  float sum_squares_outer(const OuterProduct& outer, Index n) noexcept;                                                   \
   void max_pool(const PoolWindows& windows, const float* x, float* y, std::uint8_t* argmax) noexcept;                     \
   void average_pool(const PoolWindows& windows, const float* x, float divisor, float* y) noexcept;                        \
   void max_pool_grad(const PoolWindows& windows, bool overlapping, const std::uint8_t* argmax, const float* dy,           \

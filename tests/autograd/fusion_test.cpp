@@ -21,6 +21,7 @@ Names steps_of(Graph graph) {
   REQUIRE(check_graph(graph).ok());
   REQUIRE(remove_dead_nodes(graph).ok());
   move_relu_grads(graph);
+  recompute_gradients(graph, backend);
   cut_into_steps(graph, backend, true);
   Names names;
   for (std::size_t i = 0; i < graph.ends.size(); ++i) {
@@ -313,4 +314,108 @@ TEST_CASE("A convolution pooled by blocks of images has the same bits, and so ha
       require_same_bits(gradients[1], gradients[0]);
     }
   }
+}
+
+namespace {
+
+// A linear layer's gradient of its weights for `rows` rows, and what may read it.
+struct WeightGradient {
+  explicit WeightGradient(Index rows) {
+    tape.emit(LinearGradWeight{tape.placeholder({rows, 5}).id, tape.placeholder({rows, 3}).id, dw.id});
+  }
+  void update(Var gradient, std::size_t i = 0) {
+    sgd_update(tape.parameter(memory[2 * i]), tape.state(memory[2 * i + 1]), gradient, hyper);
+  }
+  Names steps(const std::vector<Var>& outputs = {}) const {
+    Graph graph{tape.nodes(), tape.tensors(), {}, {}};
+    for (const Var output : outputs) graph.outputs.push_back(output.id);
+    return steps_of(graph);
+  }
+
+  Context context;
+  Tape tape{context, TapeMode::record};
+  Tensor memory[4] = {Tensor({5, 3}), Tensor({5, 3}), Tensor({5, 3}), Tensor({5, 3})};
+  Var hyper = tape.placeholder({3}), dw{&tape, tape.make({5, 3})};
+};
+
+}  // namespace
+
+TEST_CASE("The gradient of weights for one row is made anew by each of its readers, for several rows once") {
+  const auto record = [](WeightGradient& g) {
+    const Var total = sum_squares(g.dw);
+    const Var factor = clip_factor(total, g.tape.placeholder(Shape()));
+    const Var ok = all_finite(g.dw, total, g.tape.placeholder(Shape(), DType::i32));
+    const Var clipped = mul(g.dw, factor);
+    g.update(g.dw);
+    g.update(clipped, 1);
+    return ok;
+  };
+  WeightGradient one(1), two(2);
+  CHECK(one.steps({record(one)}) == Names{"linear_grad_weight+sum_squares", "clip_factor", "linear_grad_weight+all_finite",
+                                          "linear_grad_weight+sgd_update", "linear_grad_weight+mul+sgd_update"});
+  CHECK(two.steps({record(two)}) ==
+        Names{"linear_grad_weight", "sum_squares", "clip_factor", "all_finite", "mul", "sgd_update+sgd_update"});
+}
+
+TEST_CASE("It is stored where somebody reads it who cannot make it, or asks for it") {
+  WeightGradient asked(1);
+  asked.update(asked.dw);
+  CHECK(asked.steps({asked.dw}) == Names{"linear_grad_weight", "sgd_update"});
+  WeightGradient read(1);
+  read.update(read.dw);
+  CHECK(read.steps({relu(read.dw)}) == Names{"linear_grad_weight", "sgd_update", "relu"});
+  WeightGradient shown(1);
+  shown.update(shown.dw);
+  CHECK(shown.steps({reshape(shown.dw, {15})}) == Names{"linear_grad_weight", "sgd_update", "reshape"});
+  WeightGradient squared(1);
+  squared.update(mul(squared.dw, squared.dw));
+  CHECK(squared.steps() == Names{"linear_grad_weight", "mul", "sgd_update"});
+  WeightGradient masked(1);
+  masked.update(mul(masked.dw, masked.tape.placeholder({5, 3})));
+  CHECK(masked.steps() == Names{"linear_grad_weight", "mul", "sgd_update"});
+  WeightGradient product(1);
+  const Var scaled = mul(product.dw, product.tape.placeholder(Shape()));
+  product.update(scaled);
+  CHECK(product.steps({scaled}) == Names{"linear_grad_weight", "mul", "sgd_update"});
+}
+
+TEST_CASE("It is stored where what it is made of may be another by the time it is read") {
+  Context context;
+  Tape tape(context, TapeMode::record);
+  Tensor memory[] = {Tensor({1, 5}), Tensor({1, 5}), Tensor({5, 3}), Tensor({5, 3})};
+  const Var x = tape.parameter(memory[0]), hyper = tape.placeholder({3}), dy = tape.placeholder({1, 3});
+  const Var dw{&tape, tape.make({5, 3})};
+  tape.emit(LinearGradWeight{reshape(x, {1, 5}).id, dy.id, dw.id});
+  sgd_update(x, tape.state(memory[1]), tape.placeholder({1, 5}), hyper);
+  sgd_update(tape.parameter(memory[2]), tape.state(memory[3]), dw, hyper);
+  CHECK(steps_of({tape.nodes(), tape.tensors(), {}, {}}) == Names{"reshape", "linear_grad_weight", "sgd_update+sgd_update"});
+
+  WeightGradient factored(1);  // by a number that is updated
+  Tensor numbers[] = {Tensor(Shape()), Tensor(Shape())};
+  const Var factor = factored.tape.parameter(numbers[0]), product = mul(factored.dw, factor);
+  sgd_update(factor, factored.tape.state(numbers[1]), factored.tape.placeholder(Shape()), factored.hyper);
+  factored.update(product);
+  CHECK(factored.steps() == Names{"linear_grad_weight", "mul", "sgd_update+sgd_update"});
+}
+
+TEST_CASE("Updates make their gradients in one step, of which such a gradient counts as two") {
+  Context context;
+  Tape tape(context, TapeMode::record);
+  std::vector<Tensor> memory;
+  for (int i = 0; i < 6; ++i) memory.push_back(Tensor({5, 3})), memory.push_back(Tensor({5, 3}));
+  const Var x = tape.placeholder({1, 5}), dy = tape.placeholder({1, 3}), hyper = tape.placeholder({3});
+  const Var dense = tape.placeholder({5, 3}), factor = tape.placeholder(Shape());
+  std::vector<Var> gradients;
+  for (int i = 0; i < 5; ++i) {
+    gradients.push_back({&tape, tape.make({5, 3})});
+    tape.emit(LinearGradWeight{x.id, dy.id, gradients.back().id});
+  }
+  gradients[4] = mul(gradients[4], factor);
+  gradients.push_back(dense);
+  for (const std::size_t i : {0U, 5U, 1U, 2U, 3U, 4U}) {
+    sgd_update(tape.parameter(memory[2 * i]), tape.state(memory[2 * i + 1]), gradients[i], hyper);
+  }
+  const std::string made = "linear_grad_weight+sgd_update";
+  CHECK(steps_of({tape.nodes(), tape.tensors(), {}, {}}) ==
+        Names{made + "+sgd_update+" + made, made + "+" + made, "linear_grad_weight+mul+sgd_update"});
 }

@@ -2,6 +2,7 @@
 // Sums of squares, finiteness and clipping against formulas in double, and pixels against a division.
 #include "../../ops/norm.hpp"
 
+#include "../../ops/outer.hpp"
 #include "../../ops/pixels.hpp"
 #include "support.hpp"
 
@@ -117,6 +118,40 @@ TEST_CASE("bytes_to_unit divides each byte by 255") {
       for (Index i = 0; i < count; ++i) want.data()[i] = static_cast<float>(x.data()[i]) / 255.0F;
       ops::run_bytes_to_unit(*context, count, x.data(), y.data());
       require_same_bits(y, want);
+    }
+  }
+}
+
+TEST_CASE("The norms of a gradient for one row, never stored, are those of the stored one") {
+  Draw draw(62);
+  for (const auto& context : make_contexts()) {
+    INFO(name_of(*context));
+    for (int round = 0; round < 60; ++round) {
+      const Index rows = draw.range(0, 40), columns = draw.range(0, 40);
+      Tensor x = draw.tensor({1, rows}, true), dy = draw.tensor({1, columns}, true), dw({rows, columns});
+      const float kinds[] = {1.0F, 1e30F, kInfinity, kNan};
+      if (rows > 0) x.data()[draw.range(0, rows - 1)] = kinds[round % 4];
+      if (columns > 0) dy.data()[draw.range(0, columns - 1)] = 1e30F;
+      ops::linear_grad_weight(*context, {}, x.view(), dy.view(), dw.view());
+      const ops::OuterProblem problem = ops::outer_problem(ops::linear_problem({}, x.shape(), dw.shape()).value());
+      REQUIRE(problem.elements() == dw.elements());
+      context->reserve_scratch(ops::outer_bytes(problem), 0);
+
+      const float before = 2.5F;
+      for (const float* const previous : {static_cast<const float*>(nullptr), &before}) {
+        float total = kNan;
+        ops::run_sum_squares_outer(*context, problem, x.data(), dy.data(), previous, &total);
+        CHECK(canonical_bits(total) == canonical_bits(squares(*context, dw, previous)));
+      }
+      const float sums[] = {1.0F, kInfinity, kNan};
+      const std::int32_t oks[] = {0, 1};
+      for (const float* const total : {static_cast<const float*>(nullptr), &sums[0], &sums[1], &sums[2]}) {
+        for (const std::int32_t* const previous : {static_cast<const std::int32_t*>(nullptr), &oks[0], &oks[1]}) {
+          std::int32_t ok = 7;
+          ops::run_all_finite_outer(problem, x.data(), dy.data(), total, previous, &ok);
+          CHECK(ok == finite(dw, total, previous));
+        }
+      }
     }
   }
 }
