@@ -25,14 +25,15 @@ static_assert(kMaxVectors % Tuning::kVectors == 0);
 
 constexpr Index kFarRows = 512;  // a row stride beyond which rows share neither pages nor the prefetchers' attention
 
-// k of a block whose B is read in place: as many rows, 2 KB apart, as the second-level cache has sets and ways for. 49 x 512 x
-// 4608 ran at 128 GFLOP/s with 512 and at 84 with 1152 (AVX-512).
-constexpr Index kDepthInPlace = 512;
-static_assert(kDepthInPlace <= Tuning::kDepth);  // so that scratch for a packed B holds a packed panel of one in place
+// k of a block whose B is read in place: at most as many rows, 2 KB apart, as the second-level cache has sets and ways for, and
+// half of them where all tiles of several read them. 49 x 512 x 4608 ran at 84 GFLOP/s with 1152, at 135 with 512, and runs at
+// 148 with 256; 196 x 256 x 2304 did not care, 1 x 1000 x 512 lost 3 % (AVX-512).
+constexpr Index kDepthInPlace = 512, kDepthOfTiles = 256;
 
-// m from which packing the columns that a B in place has beyond whole vectors pays: the tiles that follow need no masks. 64 x
-// 120 x 256 takes 0.97 of the time, 64 x 84 x 120 0.96, 200 x 30 x 64 0.9 (AVX-512).
-constexpr Index kPackRaggedFrom = 24;
+// m from which it pays that the first tile packs a panel of a B in place for the others: one with columns beyond whole vectors,
+// as the others then need no masks (64 x 120 x 256 takes 0.97 of the time, 64 x 84 x 120 0.96, 200 x 30 x 64 0.9), and one of
+// far rows (70 x 2048 x 1024 0.5, 30 x 1024 x 1024 0.8, 64 x 1000 x 512 0.96; AVX-512).
+constexpr Index kPackPanelsFrom = 24;
 
 constexpr Index smaller(Index a, Index b) noexcept { return a < b ? a : b; }
 constexpr Index round_up(Index value, Index step) noexcept { return (value + step - 1) / step * step; }
@@ -90,9 +91,11 @@ struct Cut {
     const Index m = args.m, n = args.n, k = args.k;
     const bool far_rows = b_row_stride > kFarRows || b_row_stride < -kFarRows;
     pack_b = b_column_stride != 1 || m >= (far_rows ? Tuning::kPackFarBFrom : Tuning::kPackNearBFrom);
-    pack_ragged = !pack_b && Vec::kWidth > 1 && n % Vec::kWidth != 0 && m >= kPackRaggedFrom;
+    const bool tiles = !pack_b && m >= kPackPanelsFrom;
+    pack_panels = tiles && Vec::kWidth > 1 && far_rows;
+    pack_ragged = tiles && Vec::kWidth > 1 && n % Vec::kWidth != 0;
     pack_a = a_column_stride != 1 && m > Tuning::kRows[Tuning::kVectors] && n >= Tuning::kPackStridedAFrom;
-    depth = even_share(k, pack_b ? Tuning::kDepth : kDepthInPlace, 16);
+    depth = even_share(k, pack_b ? Tuning::kDepth : tiles && !pack_panels ? kDepthOfTiles : kDepthInPlace, 16);
     keep_chains = args.accumulate == Accumulate::add && k > depth;
     rows = keep_chains ? smaller(m, Tuning::kRowBlock) : m;
     columns = smaller(round_up(n, Vec::kWidth), keep_chains ? kPanel : Tuning::kColumnBlock);
@@ -102,7 +105,8 @@ struct Cut {
   explicit Cut(const Gemm& args) noexcept : Cut(args, args.a_column_stride, args.b_row_stride, args.b_column_stride) {}
 
   Index packed_b_size() const noexcept {
-    return pack_b ? round_up(depth * columns, 16) : pack_ragged ? round_up(depth * smaller(columns, kPanel), 16) : 0;
+    if (pack_b) return round_up(depth * columns, 16);
+    return pack_panels || pack_ragged ? round_up(depth * smaller(columns, kPanel), 16) : 0;
   }
   Index packed_a_size() const noexcept { return pack_a ? row_block * a_stride : 0; }
   Index chains_size() const noexcept { return keep_chains ? round_up(rows * kPanel, 16) : 0; }
@@ -113,7 +117,8 @@ struct Cut {
   Index row_block;  // m of a block of A
   Index a_stride;   // of packed A's rows; an odd number of cache lines, so that the rows do not fall into the same sets
   bool pack_a, pack_b;
-  bool pack_ragged;  // of a B in place the last panel, if it needs masks
+  bool pack_panels;  // of a B in place each panel in turn
+  bool pack_ragged;  // the last one, if it needs masks
   bool keep_chains;  // chains of several blocks of k wait in scratch, because Accumulate::add may add to C only once
 };
 
@@ -254,7 +259,7 @@ enum class Source : unsigned char {
   packing,  // in place, and packed by the first tile of each: 1024 cubed takes 0.96 of the time with a pass before (AVX-512)
 };
 
-// All panels of one block of A and one block of B. packed_b: of the whole block, or of the panel with cut.pack_ragged;
+// All panels of one block of A and one block of B. packed_b: of the whole block, or of one panel of a B in place;
 // packed_a: null where A is; chains: null, or rows of kPanel floats where the block's chains are kept between blocks of k.
 void multiply_block(const Gemm& args, const Cut& cut, const Block& block, const float* packed_a, Source source, float* packed_b,
                     float* chains) noexcept {
@@ -279,7 +284,7 @@ void multiply_block(const Gemm& args, const Cut& cut, const Block& block, const 
       read_packed(tile, panel, packed, block.depth);
     } else {
       read_in_place(tile, panel, args.b + block.k0 * args.b_row_stride + column, args.b_row_stride);
-      rows.packed = source == Source::packing || (cut.pack_ragged && !tile.b_whole) ? packed : nullptr;
+      rows.packed = source == Source::packing || cut.pack_panels || (cut.pack_ragged && !tile.b_whole) ? packed : nullptr;
     }
     float* c = args.c + block.row * args.c_stride + column;
     rows.to = chains != nullptr && !last ? chains : c;
@@ -315,15 +320,20 @@ namespace {
 Index body_scratch(Index m, Index n, Index k) noexcept {
   if (m == 0 || n == 0) return 0;
   // Strides and the accumulate mode are not known here: the largest of what any of them needs.
+  constexpr Index kBStrides[][2] = {{0, 0}, {1, 1}, {kFarRows + 1, 1}};  // packed, in place, in place with far rows
+  Index most = may_swap_roles(m, n) ? swapped_scratch(n, k) : 0;
   Gemm args;
   args.m = m, args.n = n, args.k = k;
-  const Cut plain(args, 0, 0, 0);
-  args.accumulate = Accumulate::add;
-  const Cut add(args, 0, 0, 0);
-  const Index with_plain = plain.packed_b_size() + plain.packed_a_size();
-  const Index with_add = add.packed_b_size() + add.packed_a_size() + add.chains_size();
-  const Index with_either = with_plain > with_add ? with_plain : with_add;
-  return may_swap_roles(m, n) && swapped_scratch(n, k) > with_either ? swapped_scratch(n, k) : with_either;
+  constexpr Accumulate kModes[] = {Accumulate::overwrite, Accumulate::add};
+  for (const Accumulate accumulate : kModes) {
+    args.accumulate = accumulate;
+    for (const auto& [row_stride, column_stride] : kBStrides) {
+      const Cut cut(args, 0, row_stride, column_stride);
+      const Index size = cut.packed_b_size() + cut.packed_a_size() + cut.chains_size();
+      if (size > most) most = size;
+    }
+  }
+  return most;
 }
 
 void body_gemm(const Gemm& args) noexcept {

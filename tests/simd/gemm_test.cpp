@@ -107,8 +107,10 @@ TEST_CASE("Products of several panels and many row tiles agree") {
        {Case{241, 70, 530, false}, Case{500, 10, 600, false}, Case{100, 200, 64, true}, Case{49, 129, 300, false},
         Case{1, 1000, 512, false}, Case{97, 1, 33, true}, Case{31, 260, 1, true}, Case{64, 84, 120, false},
         // Packed A in several blocks of rows, dense and strided; several blocks of packed B.
-        Case{250, 700, 20, false}, Case{300, 130, 530, false}, Case{50, 1100, 30, false}}) {
-    for (int repeat = 0; repeat < 6; ++repeat) {
+        Case{250, 700, 20, false}, Case{300, 130, 530, false}, Case{50, 1100, 30, false},
+        // Panels of far rows, packed one at a time; chains beside them in scratch that is exactly as large as they need.
+        Case{30, 700, 300, false}, Case{25, 530, 17, true}, Case{130, 60, 260, false}, Case{130, 64, 272, false}}) {
+    for (int repeat = 0; repeat < 16; ++repeat) {
       if (!all_tables_agree(draw, size)) FAIL();
     }
   }
@@ -118,6 +120,13 @@ TEST_CASE("One column, whose rows stand in the lanes where they are dense, agree
   Draw draw(14);
   for (int i = 0; i < 1500; ++i) {
     if (!all_tables_agree(draw, {1 + draw.below(50), 1, draw.below(70), draw.chance(20)})) FAIL();
+  }
+}
+
+TEST_CASE("Few columns, for which rows stand in the lanes, agree in every mode") {
+  Draw draw(15);
+  for (int i = 0; i < 1500; ++i) {
+    if (!all_tables_agree(draw, {30 + draw.below(120), 1 + draw.below(12), draw.below(40), draw.chance(20)})) FAIL();
   }
 }
 
