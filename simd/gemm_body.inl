@@ -26,9 +26,10 @@ static_assert(kMaxVectors % Tuning::kVectors == 0);
 constexpr Index kFarRows = 512;  // a row stride beyond which rows share neither pages nor the prefetchers' attention
 
 // k of a block whose B is read in place: at most as many rows, 2 KB apart, as the second-level cache has sets and ways for, and
-// half of them where all tiles of several read them. 49 x 512 x 4608 ran at 84 GFLOP/s with 1152, at 135 with 512, and runs at
-// 148 with 256; 196 x 256 x 2304 did not care, 1 x 1000 x 512 lost 3 % (AVX-512).
-constexpr Index kDepthInPlace = 512, kDepthOfTiles = 256;
+// half of them where several tiles read them and k is long: 49 x 512 x 4608 ran at 84 GFLOP/s with 1152, at 135 with 512, and
+// runs at 148 with 256. 196 x 256 x 2304 does not care; 100 x 300 x 1000 would lose 2 %, 64 columns of 392 rows added to C 4 %
+// (AVX-512).
+constexpr Index kDepthInPlace = 512, kDepthOfTiles = 256, kLong = 2 * kDepthInPlace;
 
 // m from which it pays that the first tile packs a panel of a B in place for the others: one with columns beyond whole vectors,
 // as the others then need no masks (64 x 120 x 256 takes 0.97 of the time, 64 x 84 x 120 0.96, 200 x 30 x 64 0.9), and one of
@@ -95,7 +96,7 @@ struct Cut {
     pack_panels = tiles && Vec::kWidth > 1 && far_rows;
     pack_ragged = tiles && Vec::kWidth > 1 && n % Vec::kWidth != 0;
     pack_a = a_column_stride != 1 && m > Tuning::kRows[Tuning::kVectors] && n >= Tuning::kPackStridedAFrom;
-    depth = even_share(k, pack_b ? Tuning::kDepth : tiles && !pack_panels ? kDepthOfTiles : kDepthInPlace, 16);
+    depth = even_share(k, pack_b ? Tuning::kDepth : tiles && !pack_panels && k > kLong ? kDepthOfTiles : kDepthInPlace, 16);
     keep_chains = args.accumulate == Accumulate::add && k > depth;
     rows = keep_chains ? smaller(m, Tuning::kRowBlock) : m;
     columns = smaller(round_up(n, Vec::kWidth), keep_chains ? kPanel : Tuning::kColumnBlock);
