@@ -144,6 +144,7 @@ void run_conv2d_grad_input_packed(Context& context, const Conv2dProblem& p, cons
   const Conv2dAttrs& a = p.attrs;
   simd::GemmRows product;
   product.n = p.group_in();
+  product.far_c = is_far(p.n * p.h * p.w * p.c);
   product.segments = p.kh * p.kw;
   product.segment_length = p.group_out();
   product.packed_b = packed;

@@ -119,6 +119,7 @@ class Rows {
     const bool joined = p_.kh == 1;  // the pixels of all images are one run
     simd::GemmRows product;
     product.n = p_.group_out();
+    product.far_c = is_far(p_.kh * p_.kw * p_.group_in() * p_.oc);
     product.packed_b = packed_;
     product.packed_k = band.images * band.rows * p_.ow;
     product.segments = joined ? 1 : band.images;

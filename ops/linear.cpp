@@ -297,6 +297,7 @@ void run_linear_packed(Context& context, const LinearProblem& problem, const flo
   }
   simd::GemmRows product;
   product.n = problem.out;
+  product.far_c = is_far(problem.rows * problem.out);
   product.segments = 1;
   product.segment_length = problem.in;
   product.a_stride = problem.x_column_stride;
@@ -321,6 +322,7 @@ void run_linear_grad_input(Context& context, const LinearProblem& problem, const
   pack_b(context, problem.out, problem.in, w, problem.w_column_stride, problem.w_row_stride, packed);
   simd::GemmRows product;
   product.n = problem.in;
+  product.far_c = is_far(problem.rows * problem.in);
   product.segments = 1;
   product.segment_length = problem.out;
   product.packed_b = packed;

@@ -35,6 +35,9 @@ inline void pack_b(Context& context, Index k, Index n, const float* b, Index row
   });
 }
 
+// Whether an array of so many floats does not stay in the second-level cache (see simd::GemmRows::far_c).
+constexpr bool is_far(Index floats) noexcept { return floats > Index{1} << 19; }
+
 // Speed of a product with n columns, as a share of that with many: idle lanes cost in proportion, and a tile of one vector
 // loads more than it computes.
 float relative_speed(const simd::KernelTable& kernels, Index n) noexcept;

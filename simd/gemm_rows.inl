@@ -117,6 +117,11 @@ void multiply_rows_panel(const GemmRows& args, const RowsBlock& block, Index col
       if (fetches_rows && newest >= 0 && row + height < args.rows) {
         prefetch_next_rows(tile, tile.a[newest] + shift, tile.a[height * tile.row_segments + newest] + shift);
       }
+      // Of 64 images ResNet-18's forward passes took 0.975 to 0.985 of the time, its gradients of the input 0.94 to 1
+      // (AVX-512); of one image, whose C is near, up to 1.03.
+      for (Index i = 0; args.far_c && i < height; ++i) {
+        for (Index j = 0; j < panel.columns; j += kLine / kFloat) __builtin_prefetch(tile.to[i] + tile.column + j, 1);
+      }
       kTileFunctions.of[height][panel.vectors](tile);
       if (!fetches_rows) advance_prefetch(tile);
       row += height;
