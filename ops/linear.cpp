@@ -75,36 +75,6 @@ std::size_t product_bytes(const Context& context, const LinearProblem& p) noexce
   return float_bytes(floats);
 }
 
-void multiply(Context& context, const LinearProblem& p, const float* x, const float* w, const Epilogue& epilogue,
-              float* y) noexcept {
-  // Rows [top, bottom) and columns [left, right).
-  const auto run = [&](Index top, Index bottom, Index left, Index right, int thread) {
-    simd::Gemm gemm;
-    gemm.m = bottom - top, gemm.n = right - left, gemm.k = p.in;
-    gemm.a = x + top * p.x_row_stride, gemm.a_row_stride = p.x_row_stride, gemm.a_column_stride = p.x_column_stride;
-    gemm.b = w + left * p.w_column_stride, gemm.b_row_stride = p.w_row_stride, gemm.b_column_stride = p.w_column_stride;
-    gemm.c = y + top * p.out + left, gemm.c_stride = p.out;
-    gemm.epilogue.bias = epilogue.bias == nullptr ? nullptr : epilogue.bias + left;
-    gemm.epilogue.residual = epilogue.residual == nullptr ? nullptr : epilogue.residual + top * p.out + left;
-    gemm.epilogue.residual_stride = p.out;
-    gemm.epilogue.relu = epilogue.relu;
-    gemm.scratch = reinterpret_cast<float*>(context.thread_scratch(thread));
-    context.kernels().gemm(gemm);
-  };
-  const Parts parts(context, p);
-  if (parts.by_rows) {
-    constexpr Index kTile = Parts::kTile;
-    context.parallel_for(parts.tiles, kTile * p.in * p.out / 16, [&](Index begin, Index end, int thread) {
-      run(begin * kTile, std::min(end * kTile, p.rows), 0, p.out, thread);
-    });
-  } else {
-    constexpr Index kPanel = Parts::kPanel;
-    context.parallel_for(parts.panels, p.rows * p.in * kPanel / 16, [&](Index begin, Index end, int thread) {
-      run(0, p.rows, begin * kPanel, std::min(end * kPanel, p.out), thread);
-    });
-  }
-}
-
 // Many rows and so few columns that the matrix kernel puts rows of x into the lanes: that takes w as it is, and its "packed"
 // form is a dense copy. 36864 x 6 x 25 takes 310 us by rows of packed columns and 215 this way, 64 x 10 x 84 1.2 and 1.05
 // (AVX-512).
@@ -112,23 +82,6 @@ bool puts_rows_in_lanes(const Context& context, const LinearProblem& p) noexcept
   constexpr Index kManyRows = 32;
   const Index lanes = context.kernels().packed_b_size(1, 1);
   return p.rows >= kManyRows && p.out <= (lanes >= 16 ? 10 : lanes >= 8 ? 6 : 0);
-}
-
-void multiply_in_lanes(Context& context, const LinearProblem& p, const float* x, const float* w, Index w_row_stride,
-                       Index w_column_stride, const Epilogue& epilogue, float* y) noexcept {
-  context.parallel_for(p.rows, p.in * p.out / 4 + p.in, [&](Index begin, Index end, int thread) {
-    simd::Gemm gemm;
-    gemm.m = end - begin, gemm.n = p.out, gemm.k = p.in;
-    gemm.a = x + begin * p.x_row_stride, gemm.a_row_stride = p.x_row_stride, gemm.a_column_stride = p.x_column_stride;
-    gemm.b = w, gemm.b_row_stride = w_row_stride, gemm.b_column_stride = w_column_stride;
-    gemm.c = y + begin * p.out, gemm.c_stride = p.out;
-    gemm.epilogue.bias = epilogue.bias;
-    gemm.epilogue.residual = epilogue.residual == nullptr ? nullptr : epilogue.residual + begin * p.out;
-    gemm.epilogue.residual_stride = p.out;
-    gemm.epilogue.relu = epilogue.relu;
-    gemm.scratch = reinterpret_cast<float*>(context.thread_scratch(thread));
-    context.kernels().gemm(gemm);
-  });
 }
 
 // What gemm needs for the blocks of `size` that cut `whole`, the last one shorter; scratch(block) in floats.
@@ -260,10 +213,7 @@ std::size_t linear_packed_bytes(const Context& context, const LinearProblem& pro
 }
 
 ScratchSize linear_scratch(const Context& context, const LinearProblem& problem) {
-  if (puts_rows_in_lanes(context, problem)) {
-    return {0, float_bytes(context.kernels().gemm_scratch(problem.rows, problem.out, problem.in))};
-  }
-  // run_linear_packed() needs the batch's tables in either case.
+  // run_linear_packed() needs the batch's tables in any case.
   return {0, std::max(row_batch_bytes(1), product_bytes(context, problem))};
 }
 
@@ -281,19 +231,42 @@ void pack_linear(Context& context, const LinearProblem& problem, const float* w,
   pack_b(context, problem.in, problem.out, w, problem.w_row_stride, problem.w_column_stride, packed);
 }
 
-void run_linear(Context& context, const LinearProblem& problem, const float* x, const float* w, const Epilogue& epilogue,
+void run_linear(Context& context, const LinearProblem& p, const float* x, const float* w, const Epilogue& epilogue,
                 float* y) noexcept {
-  if (puts_rows_in_lanes(context, problem)) {
-    return multiply_in_lanes(context, problem, x, w, problem.w_row_stride, problem.w_column_stride, epilogue, y);
+  // Rows [top, bottom) and columns [left, right).
+  const auto run = [&](Index top, Index bottom, Index left, Index right, int thread) {
+    simd::Gemm gemm;
+    gemm.m = bottom - top, gemm.n = right - left, gemm.k = p.in;
+    gemm.a = x + top * p.x_row_stride, gemm.a_row_stride = p.x_row_stride, gemm.a_column_stride = p.x_column_stride;
+    gemm.b = w + left * p.w_column_stride, gemm.b_row_stride = p.w_row_stride, gemm.b_column_stride = p.w_column_stride;
+    gemm.c = y + top * p.out + left, gemm.c_stride = p.out;
+    gemm.epilogue.bias = epilogue.bias == nullptr ? nullptr : epilogue.bias + left;
+    gemm.epilogue.residual = epilogue.residual == nullptr ? nullptr : epilogue.residual + top * p.out + left;
+    gemm.epilogue.residual_stride = p.out;
+    gemm.epilogue.relu = epilogue.relu;
+    gemm.scratch = reinterpret_cast<float*>(context.thread_scratch(thread));
+    context.kernels().gemm(gemm);
+  };
+  const Parts parts(context, p);
+  if (parts.by_rows) {
+    constexpr Index kTile = Parts::kTile;
+    context.parallel_for(parts.tiles, kTile * p.in * (p.out / 16 + 1), [&](Index begin, Index end, int thread) {
+      run(begin * kTile, std::min(end * kTile, p.rows), 0, p.out, thread);
+    });
+  } else {
+    constexpr Index kPanel = Parts::kPanel;
+    context.parallel_for(parts.panels, p.rows * p.in * kPanel / 16, [&](Index begin, Index end, int thread) {
+      run(0, p.rows, begin * kPanel, std::min(end * kPanel, p.out), thread);
+    });
   }
-  multiply(context, problem, x, w, epilogue, y);
 }
 
 void run_linear_packed(Context& context, const LinearProblem& problem, const float* x, const float* packed,
                        const Epilogue& epilogue, float* y) noexcept {
   if (puts_rows_in_lanes(context, problem)) {
-    multiply_in_lanes(context, problem, x, packed, problem.out, 1, epilogue, y);
-    return;
+    LinearProblem dense = problem;
+    dense.w_row_stride = problem.out, dense.w_column_stride = 1;
+    return run_linear(context, dense, x, packed, epilogue, y);
   }
   simd::GemmRows product;
   product.n = problem.out;
