@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <barrier>
 #include <ctime>
+#include <numeric>
+#include <thread>
+#include <vector>
 
 namespace vitro_bench {
 
@@ -91,6 +95,22 @@ double fma_peak(vitro::simd::Isa isa) {
   static_cast<void>(isa);
   return 0;
 #endif
+}
+
+double fma_peak_together(vitro::simd::Isa isa, int threads) {
+  std::barrier start(threads);
+  std::vector<double> rates(static_cast<std::size_t>(threads));
+  const auto measure = [&](double& rate) {
+    start.arrive_and_wait();
+    rate = fma_peak(isa);
+  };
+  std::vector<std::jthread> others;
+  for (double& rate : rates) {
+    if (&rate != &rates.front()) others.emplace_back([&] { measure(rate); });
+  }
+  measure(rates.front());
+  others.clear();
+  return std::accumulate(rates.begin(), rates.end(), 0.0);
 }
 
 }  // namespace vitro_bench

@@ -10,6 +10,9 @@ namespace vitro_bench {
 // one thread, over its processor time: the median of some loops of a few tens of microseconds. 0 where it is not known how to
 // measure.
 double fma_peak(vitro::simd::Isa isa);
+// The same of so many threads at once, together: what the machine's processors are worth while all of them work. Far from
+// `threads` times as much, they are threads of one core, or something else runs there.
+double fma_peak_together(vitro::simd::Isa isa, int threads);
 
 // Processor time of this thread so far: a figure that another program on the same core does not change (much).
 double processor_seconds();

@@ -66,27 +66,37 @@ void pause() noexcept {
 
 // How long one thread watches before it sleeps: `most` after each time that paid and half as long after each that did not, down
 // to a 64th of it. Where free processors are fewer than threads, whoever watches holds up what he watches for, and so he soon
-// stops. (Yielding the processor instead was tried: Linux then lets the others have it for milliseconds.)
+// stops. (Yielding the processor instead was tried: Linux then lets the others have it for milliseconds.) Where there are as
+// many, it also paid, or would have, if what he slept for came before `most` was over: otherwise a few disturbed loops end in a
+// patience that no later one meets.
 class Patience {
  public:
-  explicit Patience(int microseconds) noexcept : most_(std::chrono::microseconds(microseconds)), time_(most_) {}
+  explicit Patience(const ThreadPoolOptions& options) noexcept
+      : most_(std::chrono::microseconds(options.spin_microseconds)),
+        time_(most_),
+        roomy_(static_cast<unsigned>(options.threads) <= std::thread::hardware_concurrency()) {}
 
   void paid(bool yes) noexcept { time_ = yes ? most_ : std::max(most_ / 64, time_ / 2); }
 
   // Watches until `value` is no longer `old`; false if the time is over before.
   template <class T>
-  bool sees_change(const std::atomic<T>& value, T old) const noexcept {
-    const auto end = std::chrono::steady_clock::now() + time_;
+  bool sees_change(const std::atomic<T>& value, T old) noexcept {
+    begin_ = Clock::now();
     while (value.load(std::memory_order_acquire) == old) {
-      if (std::chrono::steady_clock::now() >= end) return false;
+      if (Clock::now() >= begin_ + time_) return false;
       pause();
     }
     return true;
   }
 
+  // After a watch that saw no change and a sleep that ended in one: whether watching on would have paid.
+  bool would_have_paid() const noexcept { return roomy_ && Clock::now() < begin_ + most_; }
+
  private:
-  std::chrono::nanoseconds most_;
-  std::chrono::nanoseconds time_;
+  using Clock = std::chrono::steady_clock;
+  std::chrono::nanoseconds most_, time_;
+  bool roomy_;
+  Clock::time_point begin_;
 };
 
 // Where one part of a loop stands. It is claimed by the change from offered to taken, and nobody reads the loop before.
@@ -109,8 +119,8 @@ struct ThreadPool::Shared {
 
   const ThreadPoolOptions options;
   const long process = process_id();
-  std::mutex callers;                            // held while a loop runs: one loop at a time
-  Patience patience{options.spin_microseconds};  // of whoever holds it
+  std::mutex callers;          // held while a loop runs: one loop at a time
+  Patience patience{options};  // of whoever holds it
 
   // The loop: written while no part of it is offered or taken.
   Function function = nullptr;
@@ -160,14 +170,14 @@ struct ThreadPool::Shared {
   // Each of the pool's threads, from its start to its end.
   void work(Worker& worker, int thread) noexcept {
     std::fesetenv(FE_DFL_ENV);  // part of the numerics contract: results do not depend on who created the pool
-    Patience own_patience(options.spin_microseconds);
+    Patience own_patience(options);
     for (unsigned seen = 0;;) {
       const bool watched = own_patience.sees_change(announced, seen);
       if (!watched) {
-        own_patience.paid(false);
         ++asleep;
         announced.wait(seen, std::memory_order_acquire);
         --asleep;
+        own_patience.paid(own_patience.would_have_paid());
       }
       if (stopping) return;
       seen = announced.load(std::memory_order_acquire);
@@ -195,8 +205,8 @@ struct ThreadPool::Shared {
     }
     for (Worker& worker : workers) {
       const bool watched = patience.sees_change(worker.part, PartState::taken);
-      patience.paid(watched);
       if (!watched) worker.part.wait(PartState::taken, std::memory_order_acquire);
+      patience.paid(watched || patience.would_have_paid());
     }
   }
 

@@ -2,6 +2,7 @@
 // Choosing a kernel table, and growing the scratch memory.
 #include "context.hpp"
 
+#include <chrono>
 #include <string>
 
 namespace vitro {
@@ -29,6 +30,12 @@ Result<const simd::KernelTable*> choose_kernels(const ContextOptions& options) {
                                            " kernels; it has " + present + ".");
 }
 
+// From the begin of one loop to that of the next: a loop that wakes nobody takes up to 150 microseconds itself.
+std::int64_t burst_pause(const ContextOptions& options) {
+  const bool watches = options.executor.parallel_for == nullptr && options.spin_microseconds > 0;
+  return watches ? 1000 * (std::int64_t{options.spin_microseconds} + 150) : 0;
+}
+
 ThreadPoolOptions pool_options(const ContextOptions& options) {
   return {.threads = options.threads, .spin_microseconds = options.spin_microseconds, .executor = options.executor};
 }
@@ -39,12 +46,28 @@ Context::Context(const ContextOptions& options)
     : kernels_(choose_kernels(options).value()),
       pool_(pool_options(options)),
       parallel_work_(options.parallel_work),
-      wake_work_(options.wake_work) {}
+      wake_work_(options.wake_work),
+      burst_pause_(burst_pause(options)) {}
 
 Result<std::unique_ptr<Context>> Context::try_make(const ContextOptions& options) {
   if (const Result<const simd::KernelTable*> kernels = choose_kernels(options); !kernels) return kernels.error();
   if (Status threads = ThreadPool::check(pool_options(options)); !threads) return std::move(threads).error();
   return std::make_unique<Context>(options);
+}
+
+bool Context::ends_burst(Index work) noexcept {
+#if VITRO_THREADS
+  if (burst_pause_ == 0) return false;
+  const std::int64_t now = std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+  const bool goes_on = now - burst_time_.exchange(now, std::memory_order_relaxed) <= burst_pause_;
+  const Index all = work + (goes_on ? burst_work_.load(std::memory_order_relaxed) : 0);
+  const bool ends = all >= wake_work_;
+  burst_work_.store(ends ? 0 : all, std::memory_order_relaxed);
+  return ends;
+#else
+  static_cast<void>(work);
+  return false;
+#endif
 }
 
 void Context::reserve_scratch(std::size_t shared_bytes, std::size_t thread_bytes) {

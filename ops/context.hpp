@@ -6,6 +6,8 @@
 #include "../core/thread_pool.hpp"
 #include "../simd/kernels.hpp"
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -47,10 +49,12 @@ class Context {
   // The same where one item costs about `work` elementary operations (one float loaded, computed and stored; a matrix product
   // does 16 multiply-adds in that time). A loop of less than ContextOptions::parallel_work in all (by default about 20
   // microseconds), or of less than wake_work (about 150) while the threads are asleep or an executor's, runs on its caller, as
-  // handing data to other processors and waking them would cost more than it saves.
+  // handing data to other processors and waking them would cost more than it saves. Sleeping threads are also woken by several
+  // such loops that follow each other closely and come to wake_work together.
   template <class Body>
   void parallel_for(Index count, Index work, const Body& body) noexcept {
-    if (threads() > 1 && count > 1 && count >= (pool_.awake() ? parallel_work_ : wake_work_) / (work + 1)) {
+    if (threads() > 1 && count > 1 && count >= parallel_work_ / (work + 1) &&
+        (pool_.awake() || count >= wake_work_ / (work + 1) || ends_burst(count * (work + 1)))) {
       pool_.parallel_for(count, body);
     } else if (count > 0) {
       body(Index{0}, count, 0);
@@ -73,10 +77,17 @@ class Context {
   }
 
  private:
+  // Whether a loop of this work comes to wake_work together with those before it that found the threads asleep, each so soon
+  // after the one before that a woken thread would still have been watching.
+  bool ends_burst(Index work) noexcept;
+
   const simd::KernelTable* kernels_;
   ThreadPool pool_;
   Index parallel_work_;
   Index wake_work_;
+  std::int64_t burst_pause_;  // longest time from one loop of a burst to the next, in nanoseconds; 0: there are no bursts
+  std::atomic<Index> burst_work_{0};                 // atomic since a loop may begin another inside
+  std::atomic<std::int64_t> burst_time_{0};          // when its last loop began
   AlignedArray<std::byte> own_shared_, own_thread_;  // unless the memory is the caller's
   std::byte* shared_scratch_ = nullptr;
   std::byte* thread_scratch_ = nullptr;

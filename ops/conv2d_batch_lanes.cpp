@@ -12,12 +12,16 @@ namespace {
 
 constexpr Index kMostImages = 64;  // of a block: the widest tile, and few enough that a transposed image stays in the caches
 
-// Images of a block. Forward, threads have images of their own; for the gradient, rows of pixels as well, as with few channels
-// narrow blocks are few chains: 64 images 28x28x1 took two threads with 32 each 1.45 of the time of one.
+// Images of a block. Threads have images of their own; for the gradient with few channels, rows of pixels instead, as narrow
+// blocks would be few chains then: 64 images 28x28x1 took two threads with 32 each 1.45 of the time of one.
 Index forward_block(const Context& context, const Conv2dProblem& p) noexcept {
   return std::clamp<Index>((p.n + context.threads() - 1) / context.threads(), 1, kMostImages);
 }
-Index grad_input_block(const Conv2dProblem& p) noexcept { return std::clamp<Index>(p.n, 1, kMostImages); }
+Index grad_input_block(const Context& context, const Conv2dProblem& p) noexcept {
+  constexpr Index kFewestChains = 8;  // two instructions a cycle, each 4 cycles long
+  const Index lanes = context.kernels().packed_b_size(1, 1), share = (p.n + context.threads() - 1) / context.threads();
+  return std::clamp<Index>(p.c * share >= kFewestChains * lanes ? share : p.n, 1, kMostImages);
+}
 
 // `channels` are the columns of the product that has pixels for rows; `image` the floats of an image that is to be transposed,
 // `most` those for which that pays.
@@ -72,7 +76,7 @@ Scratch forward_scratch(const Context& context, const Conv2dProblem& p) noexcept
 }
 
 Scratch grad_input_scratch(const Context& context, const Conv2dProblem& p) noexcept {
-  return Scratch(context, grad_input_block(p), p.oh * p.ow * p.oc, p.w * p.c, p.c, p.kh * p.kw, 0);
+  return Scratch(context, grad_input_block(context, p), p.oh * p.ow * p.oc, p.w * p.c, p.c, p.kh * p.kw, 0);
 }
 
 // Rows of the target are the channels of pixel `pixel` of the row.
@@ -108,7 +112,7 @@ bool forward_in_batch_lanes(const Context& context, const Conv2dProblem& p) noex
 
 bool grad_input_in_batch_lanes(const Context& context, const Conv2dProblem& p) noexcept {
   constexpr Index kMostFloats = 1 << 13;  // a block of 64 takes 2 MB, the second-level cache
-  return batch_lanes_pay(context, p, grad_input_block(p), p.c, p.oh * p.ow * p.oc, kMostFloats);
+  return batch_lanes_pay(context, p, grad_input_block(context, p), p.c, p.oh * p.ow * p.oc, kMostFloats);
 }
 
 std::size_t forward_batch_lanes_bytes(const Context& context, const Conv2dProblem& p) noexcept {
@@ -176,7 +180,7 @@ void run_grad_input_batch_lanes(Context& context, const Conv2dProblem& p, const 
   const simd::KernelTable& kernels = context.kernels();
   const Axis h_axis = height_axis(p), w_axis = width_axis(p);
   const Index image = p.oh * p.ow * p.oc, row = p.w * p.c;
-  const Index block = grad_input_block(p), blocks = (p.n + block - 1) / block;
+  const Index block = grad_input_block(context, p), blocks = (p.n + block - 1) / block;
   const Index bands = blocks % context.threads() == 0 ? 1 : std::min<Index>(context.threads(), std::max<Index>(p.h, 1));
   simd::GemmRows product;
   product.rows = p.c;

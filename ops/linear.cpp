@@ -13,19 +13,26 @@ namespace {
 
 float* shared_floats(const Context& context) noexcept { return reinterpret_cast<float*>(context.shared_scratch()); }
 
-// rows x k times a packed k x n, split over threads. Row i of A starts at a + i * a_row_stride.
+// rows x k times a packed k x n. Row i of A starts at a + i * a_row_stride, rows of C and of the residual c_stride apart.
+void multiply_rows(const simd::KernelTable& kernels, const simd::GemmRows& product, Index rows, const float* a,
+                   Index a_row_stride, const float* residual, float* c, Index c_stride, std::byte* memory) noexcept {
+  RowBatch batch(kernels, product, {}, residual != nullptr, memory);
+  for (Index i = 0; i < rows;) {
+    const float* const row_residual = residual == nullptr ? nullptr : residual + i * c_stride;
+    const RowBatch::Rows added = batch.add(rows - i, c + i * c_stride, c_stride, row_residual);
+    for (Index j = 0; j < added.count; ++j) added.slots[j] = a + (i + j) * a_row_stride;
+    i += added.count;
+  }
+  batch.flush();
+}
+
+// The same, rows split over threads, C and residual dense.
 void multiply_rows(Context& context, const simd::GemmRows& product, Index rows, const float* a, Index a_row_stride,
                    const float* residual, float* c) noexcept {
-  const Index work = (product.segment_length * product.n) / 16 + product.n + 1;
-  context.parallel_for(rows, work, [&](Index begin, Index end, int thread) {
-    RowBatch batch(context.kernels(), product, {}, residual != nullptr, context.thread_scratch(thread));
-    for (Index i = begin; i < end;) {
-      const float* const row_residual = residual == nullptr ? nullptr : residual + i * product.n;
-      const RowBatch::Rows added = batch.add(end - i, c + i * product.n, product.n, row_residual);
-      for (Index j = 0; j < added.count; ++j) added.slots[j] = a + (i + j) * a_row_stride;
-      i += added.count;
-    }
-    batch.flush();
+  const Index n = product.n;
+  context.parallel_for(rows, (product.segment_length * n) / 16 + n + 1, [&](Index begin, Index end, int thread) {
+    multiply_rows(context.kernels(), product, end - begin, a + begin * a_row_stride, a_row_stride,
+                  residual == nullptr ? nullptr : residual + begin * n, c + begin * n, n, context.thread_scratch(thread));
   });
 }
 
@@ -40,7 +47,7 @@ struct Parts {
   Parts(const Context& context, const LinearProblem& p) noexcept
       : panels((p.out + kPanel - 1) / kPanel),
         tiles((p.rows + kTile - 1) / kTile),
-        by_rows(used(context, tiles) * kGain > used(context, panels)) {}
+        by_rows(used(context, p.rows, kTile) * kGain > used(context, p.out, kPanel)) {}
 
   // body(m, n) for the sizes that a part may have, and for the whole.
   template <class Body>
@@ -54,16 +61,21 @@ struct Parts {
     }
   }
 
-  static constexpr Index kPanel = 64, kTile = 12;  // of the widest table; the micro-kernels' rows are divisors of 12
+  // Of a panel. With few rows it is reading w that takes the time: 1x1000x512 35 us, as long as multiplying by four rows would.
+  static Index panel_work(const LinearProblem& p) noexcept { return (p.rows + 4) * p.in * kPanel / 16; }
+
+  static constexpr Index kPanel = simd::kPackedColumns, kTile = 12;  // the micro-kernels' rows are divisors of 12
   Index panels, tiles;
   bool by_rows;
 
  private:
   static constexpr float kGain = 0.9f;  // by rows, each thread packs w for itself
 
-  static float used(const Context& context, Index units) noexcept {
-    const Index threads = context.threads(), most = (units + threads - 1) / threads;
-    return units == 0 ? 0.0f : static_cast<float>(units) / static_cast<float>(most * threads);
+  // The mean part over the largest.
+  static float used(const Context& context, Index whole, Index unit) noexcept {
+    const Index threads = context.threads(), units = (whole + unit - 1) / unit;
+    const Index most = std::min((units + threads - 1) / threads * unit, whole);
+    return whole == 0 ? 0.0f : static_cast<float>(whole) / static_cast<float>(most * threads);
   }
 };
 
@@ -255,7 +267,7 @@ void run_linear(Context& context, const LinearProblem& p, const float* x, const 
     });
   } else {
     constexpr Index kPanel = Parts::kPanel;
-    context.parallel_for(parts.panels, p.rows * p.in * kPanel / 16, [&](Index begin, Index end, int thread) {
+    context.parallel_for(parts.panels, Parts::panel_work(p), [&](Index begin, Index end, int thread) {
       run(0, p.rows, begin * kPanel, std::min(end * kPanel, p.out), thread);
     });
   }
@@ -278,7 +290,18 @@ void run_linear_packed(Context& context, const LinearProblem& problem, const flo
   product.packed_k = problem.in;
   product.bias = epilogue.bias;
   product.relu = epilogue.relu;
-  multiply_rows(context, product, problem.rows, x, problem.x_row_stride, epilogue.residual, y);
+  const Parts parts(context, problem);
+  if (parts.by_rows) return multiply_rows(context, product, problem.rows, x, problem.x_row_stride, epilogue.residual, y);
+  context.parallel_for(parts.panels, Parts::panel_work(problem), [&](Index begin, Index end, int thread) {
+    const Index left = begin * Parts::kPanel;
+    simd::GemmRows part = product;
+    part.n = std::min(end * Parts::kPanel, problem.out) - left;
+    part.packed_b += left * problem.in;
+    if (part.bias != nullptr) part.bias += left;
+    multiply_rows(context.kernels(), part, problem.rows, x, problem.x_row_stride,
+                  epilogue.residual == nullptr ? nullptr : epilogue.residual + left, y + left, problem.out,
+                  context.thread_scratch(thread));
+  });
 }
 
 ScratchSize linear_grad_input_scratch(const Context& context, const LinearProblem& problem) {

@@ -84,6 +84,8 @@ struct GemmRows {
   Index runs = 0;
 };
 constexpr Index kGemmRowsScratch = 64;
+// Of a packed B[k, n] the columns from a multiple of this on, column j say, are a packed B too: float j * k is its first.
+constexpr Index kPackedColumns = 64;
 
 // The same product where the columns are the pixels of planes, one plane for each k and row of C (convolutions with few
 // channels, which would leave most lanes idle as columns): row p of B is n floats at b + b_rows[p], rows may overlap, and

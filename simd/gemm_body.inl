@@ -22,6 +22,7 @@ namespace {
 constexpr Index kPanel = Tuning::kVectors * Vec::kWidth;
 constexpr Index kWide = kMaxVectors * Vec::kWidth;
 static_assert(kMaxVectors % Tuning::kVectors == 0);
+static_assert(kPackedColumns % kPanel == 0);
 
 constexpr Index kFarRows = 512;  // a row stride beyond which rows share neither pages nor the prefetchers' attention
 

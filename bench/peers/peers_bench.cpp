@@ -142,13 +142,17 @@ std::vector<Entry> check(const Row& row, const std::vector<Contestant>& contesta
 RowResult run_row(const Row& row, const std::vector<Peer*>& peers, const Options& options) {
   const RowData data(row);
   const std::vector<Contestant> contestants = make_contestants(row, data.problem(), peers, options.threads);
-  RowResult result{row.group, row.name, row.flops(), 0, check(row, contestants)};
-  std::vector<double> peaks;
+  RowResult result{row.group, row.name, row.flops(), 0, 0, check(row, contestants)};
+  std::vector<double> peaks, peaks_together;
   // After a call with several threads those of OpenBLAS and OpenMP spin for some 20 ms, on the core of whoever comes next.
   const SamplerOptions sampler{.clock = options.clock, .seconds = options.seconds, .pause = options.threads == 1 ? 0 : 0.1};
-  const std::vector<Timed> timed = measure(contestants, sampler, [&] { peaks.push_back(fma_peak(vitro_isa())); });
+  const std::vector<Timed> timed = measure(contestants, sampler, [&] {
+    peaks.push_back(fma_peak(vitro_isa()));
+    peaks_together.push_back(fma_peak_together(vitro_isa(), options.threads));
+  });
   for (std::size_t i = 0; i < timed.size(); ++i) result.entries[i].timed = timed[i];
   result.peak = median(peaks);
+  result.peak_together = median(peaks_together);
   return result;
 }
 

@@ -56,8 +56,9 @@ void print_head(const Machine& machine, const Versions& versions) {
   for (const auto& [name, version] : versions.peers) std::printf("%s: %s\n", name.c_str(), version.c_str());
   for (const std::string& missing : versions.missing) std::printf("MISSING %s\n", missing.c_str());
   std::puts(
-      "ratio: p50 of the peer / p50 of vitro with as many threads, over 1 where vitro is faster. peak: FMA peak of one thread, "
-      "measured in each\nround. cpu: processor time / (wall time x threads); far under 1, something else ran here or threads "
+      "ratio: p50 of the peer / p50 of vitro with as many threads, over 1 where vitro is faster. peak: FMA peak, measured in "
+      "each round, of as\nmany threads at once. cpu: processor time / (wall time x threads); far under 1, something else ran "
+      "here or threads "
       "had no work.\n");
   std::printf("%-20s %3s %12s %12s %12s %12s %8s %8s %6s %7s %7s %5s\n", "", "thr", "p50 us", "p98", "p99.9", "max", "samples",
               "GFLOP/s", "peak", "of peak", "ratio", "cpu");
@@ -70,8 +71,9 @@ void print_row(const RowResult& row) {
     const Entry* const ours = find_vitro(row, entry.threads);
     const double rate = row.flops / d.p50 * 1e-9;
     std::printf("  %-18s %3d %12.2f %12.2f %12.2f %12.2f %8zu %8.1f %6.1f %7.2f", entry.peer.c_str(), entry.threads,
-                d.p50 * 1e6, d.p98 * 1e6, d.p999 * 1e6, d.max * 1e6, d.samples, rate, row.peak,
-                row.peak > 0 ? rate / row.peak / entry.threads : 0);
+                d.p50 * 1e6, d.p98 * 1e6, d.p999 * 1e6, d.max * 1e6, d.samples, rate,
+                entry.threads == 1 ? row.peak : row.peak_together,
+                row.peak > 0 ? rate / (entry.threads == 1 ? row.peak : row.peak_together) : 0);
     if (ours == &entry || ours == nullptr) {
       std::printf(" %7s", "");
     } else if (entry.agrees) {
@@ -84,8 +86,8 @@ void print_row(const RowResult& row) {
   const Entry* const one = find_vitro(row, 1);
   for (const Entry& entry : row.entries) {
     if (entry.peer != "vitro" || entry.threads == 1 || one == nullptr) continue;
-    std::printf("  vitro: %d threads %.2f times as fast as one\n", entry.threads,
-                one->timed.distribution.p50 / entry.timed.distribution.p50);
+    std::printf("  vitro: %d threads %.2f times as fast as one, the peak %.2f times\n", entry.threads,
+                one->timed.distribution.p50 / entry.timed.distribution.p50, row.peak > 0 ? row.peak_together / row.peak : 0);
   }
   std::fflush(stdout);
 }
@@ -131,8 +133,9 @@ bool write_json(const std::string& path, const Machine& machine, const Versions&
   std::fputs("  \"rows\": [", file);
   separator = "\n";
   for (const RowResult& row : rows) {
-    std::fprintf(file, "%s    {\"group\": %s, \"name\": %s, \"flops\": %.17g, \"peak\": %.6g, \"entries\": [", separator,
-                 quoted(row.group).c_str(), quoted(row.name).c_str(), row.flops, row.peak);
+    std::fprintf(
+        file, "%s    {\"group\": %s, \"name\": %s, \"flops\": %.17g, \"peak\": %.6g, \"peak_together\": %.6g, \"entries\": [",
+        separator, quoted(row.group).c_str(), quoted(row.name).c_str(), row.flops, row.peak, row.peak_together);
     for (std::size_t i = 0; i < row.entries.size(); ++i) {
       std::fputs(i == 0 ? "\n      " : ",\n      ", file);
       write_entry(file, row.entries[i]);

@@ -20,6 +20,7 @@ struct RowResult {
   std::string group, name;
   double flops = 0;
   double peak = 0;             // FMA peak of one thread, GFLOP/s: median over the rounds of this row
+  double peak_together = 0;    // the same of all threads at once, together
   std::vector<Entry> entries;  // Vitro first for each number of threads
 };
 

@@ -76,16 +76,17 @@ def details(rows, threads):
         if not columns:
             continue
         yield ""
-        head = ["p50", "p98", "p99.9", "max", "of peak"] + (["one thread / this"] if threads > 1 else [])
+        head = ["p50", "p98", "p99.9", "max", "of peak"] + (["one thread / this", "peak"] if threads > 1 else [])
         yield f"| {name} | " + " | ".join(head + [f"{c} p50, ratio" for c in columns]) + " |"
         yield "|---|" + "---|" * (len(head) + len(columns))
         for row in members:
             mine = ours(row, threads)
             cells = [time_text(mine[key]) for key in ("p50", "p98", "p99.9", "max")]
-            peak = row["peak"] * threads
+            peak = row["peak_together"] if threads > 1 else row["peak"]
             cells.append(f"{row['flops'] / mine['p50'] * 1e-9 / peak:.2f}" if peak and row["flops"] else "")
             if threads > 1:
                 cells.append(f"{ours(row, 1)['p50'] / mine['p50']:.2f}")
+                cells.append(f"{row['peak_together'] / row['peak']:.2f}" if row["peak"] else "")
             for column in columns:
                 entry = next((e for e in peers(row, threads) if e["peer"] == column), None)
                 if entry is None:
@@ -110,6 +111,9 @@ def markdown(files):
         threads = figures["threads"]
         yield ""
         yield f"**{'One thread' if threads == 1 else f'{threads} threads'}**: p50 of the peer / p50 of Vitro, over 1 where Vitro is faster."
+        if threads > 1:
+            yield (f"Of every row, also the time of one thread over that of {threads}, and beside it the FMA peak of {threads} threads "
+                   "at once over that of one: what the machine's processors were worth together just then.")
         yield ""
         yield from summary(figures["rows"], threads)
         yield ""

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vitro's side of the comparison: matrix products straight from the kernel table and with packed weights, convolutions with
+// Vitro's side of the comparison: matrix products with weights as they are and packed, convolutions with
 // packed weights and their gradients.
 #include "vitro_peer.hpp"
 
@@ -55,7 +55,7 @@ class VitroPeer final : public Peer {
 
   std::unique_ptr<Job> make(const Problem& p) override {
     switch (p.operation) {
-      case Operation::gemm: return context_->threads() == 1 ? table_gemm(p) : linear(p);
+      case Operation::gemm: return linear(p);
       case Operation::gemm_packed: return packed_gemm(p);
       case Operation::conv: return conv(p);
       case Operation::conv_grad_input: return conv_grad_input(p);
@@ -67,19 +67,6 @@ class VitroPeer final : public Peer {
   }
 
  private:
-  std::unique_ptr<Job> table_gemm(const Problem& p) const {
-    const auto [m, n, k] = p.gemm;
-    const simd::KernelTable& table = context_->kernels();
-    auto c = std::make_shared<Tensor>(Shape{m, n});
-    auto scratch = std::make_shared<Tensor>(Shape{table.gemm_scratch(m, n, k)});
-    simd::Gemm args;
-    args.m = m, args.n = n, args.k = k;
-    args.a = p.a, args.a_row_stride = k, args.a_column_stride = 1;
-    args.b = p.b, args.b_row_stride = n, args.b_column_stride = 1;
-    args.c = c->data(), args.c_stride = n, args.scratch = scratch->data();
-    return std::make_unique<FunctionJob>(c, [&table, args, scratch] { table.gemm(args); });
-  }
-
   std::unique_ptr<Job> linear(const Problem& p) const {
     const auto [m, n, k] = p.gemm;
     const ops::LinearProblem problem = ops::linear_problem({}, {m, k}, {k, n}).value();

@@ -9,7 +9,9 @@
 #include <array>
 #include <atomic>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <chrono>
 #include <string_view>
+#include <thread>
 
 using namespace vitro_test;
 using Catch::Matchers::ContainsSubstring;
@@ -86,6 +88,48 @@ TEST_CASE("a smaller loop does not wake threads that sleep, and a larger one doe
   };
   CHECK(parts_of(9) == 1);
   CHECK(parts_of(11) == 3);
+}
+
+TEST_CASE("smaller loops that follow each other closely wake sleeping threads once they cost enough together") {
+  Result<std::unique_ptr<Context>> made =
+      Context::try_make({.threads = 2, .parallel_work = 1000, .wake_work = 8000, .spin_microseconds = 300'000});
+  if (!made) SKIP("this build has no threads");
+  const auto parts_of = [&](Index count) {
+    std::atomic<int> parts = 0;
+    made.value()->parallel_for(count, Index{99}, [&](Index, Index, int) { ++parts; });
+    return parts.load();
+  };
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  for (int loop = 1; loop <= 3; ++loop) {
+    INFO("loop " << loop);
+    CHECK(parts_of(20) == 1);
+    CHECK(parts_of(9) == 1);  // too small to count
+  }
+  CHECK(parts_of(20) == 2);
+}
+
+TEST_CASE("smaller loops with pauses between them, and those of an executor, do not add up") {
+  const Executor here{[](void*, int tasks, Executor::Task task, void* argument) {
+                        while (tasks-- > 0) task(argument, tasks);
+                      },
+                      nullptr};
+  const auto whole_loops = [](const ContextOptions& options, std::chrono::milliseconds pause) {
+    Context context(options);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    int whole = 0;
+    for (int loop = 0; loop < 12; ++loop) {
+      std::this_thread::sleep_for(pause);
+      context.parallel_for(20, Index{99}, [&](Index begin, Index end, int) {
+        if (end - begin == 20) ++whole;
+      });
+    }
+    return whole;
+  };
+  if (!Context::try_make({.threads = 2})) SKIP("this build has no threads");
+  ContextOptions options{.threads = 2, .parallel_work = 1000, .wake_work = 8000, .spin_microseconds = 1};
+  CHECK(whole_loops(options, std::chrono::milliseconds(2)) == 12);
+  options.executor = here;
+  CHECK(whole_loops(options, std::chrono::milliseconds(0)) == 12);
 }
 
 TEST_CASE("an executor runs a context's loops, with scratch memory for each task and the same bits") {

@@ -42,6 +42,20 @@ Tensor expected_grad_weight(ConstTensorView x, ConstTensorView dy) {
   return dw;
 }
 
+// With weights that are packed first.
+Tensor packed_linear(Context& context, const Tensor& x, const Tensor& w, const ops::EpilogueViews& epilogue) {
+  const ops::LinearProblem problem = ops::linear_problem({}, x.shape(), w.shape()).value();
+  context.reserve_scratch(ops::linear_packed_scratch(context, problem));
+  AlignedArray<std::byte> packed = allocate_array<std::byte>(static_cast<Index>(ops::linear_packed_bytes(context, problem)));
+  ops::pack_linear(context, problem, w.data(), reinterpret_cast<float*>(packed.get()));
+  Tensor y({problem.rows, problem.out});
+  ops::run_linear_packed(
+      context, problem, x.data(), reinterpret_cast<float*>(packed.get()),
+      {epilogue.bias ? epilogue.bias->data() : nullptr, epilogue.residual ? epilogue.residual->data() : nullptr, epilogue.relu},
+      y.data());
+  return y;
+}
+
 void check_layer(Index rows, Index in, Index out, Draw& draw, bool awkward,
                  const std::vector<std::unique_ptr<Context>>& contexts) {
   const Tensor x = draw.tensor({rows, in}, awkward), w = draw.tensor({in, out}, awkward),
@@ -59,6 +73,7 @@ void check_layer(Index rows, Index in, Index out, Draw& draw, bool awkward,
     Tensor y = draw.tensor({rows, out}), dx = draw.tensor({rows, in}), dw = draw.tensor({in, out});
     ops::linear(*context, {}, x, w, y, epilogue);
     require_same_bits(y, want_y);
+    require_same_bits(packed_linear(*context, x, w, epilogue), want_y);
     ops::linear_grad_input(*context, {}, dy, w, dx);
     require_same_bits(dx, want_dx);
     ops::linear_grad_weight(*context, {}, x, dy, dw);
