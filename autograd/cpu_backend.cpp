@@ -64,7 +64,7 @@ BoundStep bind(const BiasGrad& n, const Binder& b) {
   constexpr auto run = [](const auto& c, const Execution& e) noexcept {
     ops::run_bias_grad(*e.context, c.problem, c.at(0, e), c.at(1, e));
   };
-  return b.step(run, problem, {}, n.dy, n.db);
+  return b.step(run, problem, ops::bias_grad_scratch(b.context(), problem), n.dy, n.db);
 }
 
 BoundStep bind(const Relu& n, const Binder& b) {

@@ -161,6 +161,7 @@ void add_elementwise(const std::string& size, const std::shared_ptr<Context>& co
   const ops::BiasProblem p{rows, channels};
   const double bytes = 4.0 * static_cast<double>(x->elements());
   context->reserve_scratch(ops::bias_scratch(*context, p));
+  context->reserve_scratch(ops::bias_grad_scratch(*context, p));
   add_benchmark("bias/" + size, context, 0, 2 * bytes,
                 [=](Context& c) { ops::run_bias(c, p, x->data(), b->data(), y->data()); });
   add_benchmark("bias_grad/" + size, context, 0, bytes, [=](Context& c) { ops::run_bias_grad(c, p, x->data(), b->data()); });

@@ -50,8 +50,13 @@ void run_bias(Context& context, const BiasProblem& problem, const float* x, cons
   });
 }
 
+ScratchSize bias_grad_scratch(const Context& context, const BiasProblem& problem) {
+  const Index chunks = shared_chunks(context, problem.rows, problem.channels);
+  return {static_cast<std::size_t>(chunks * problem.channels) * sizeof(float), 0};
+}
+
 void run_bias_grad(Context& context, const BiasProblem& problem, const float* dy, float* db) noexcept {
-  sum_rows(context, problem.rows, problem.channels, dy, db);
+  sum_rows(context, problem.rows, problem.channels, dy, db, reinterpret_cast<float*>(context.shared_scratch()));
 }
 
 void bias(Context& context, const BiasAttrs& attrs, ConstTensorView x, ConstTensorView b, TensorView y) {
@@ -68,6 +73,7 @@ void bias_grad(Context& context, const BiasAttrs& attrs, ConstTensorView dy, Ten
   const BiasProblem problem = bias_problem(attrs, dy.shape(), db.shape()).value();
   require_contiguous("bias_grad", {{"dy", dy}, {"db", db}});
   require_apart("bias_grad", {"db", db}, {{"dy", dy}});
+  context.reserve_scratch(bias_grad_scratch(context, problem));
   run_bias_grad(context, problem, dy.data(), db.data());
 }
 

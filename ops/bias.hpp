@@ -24,7 +24,8 @@ ScratchSize bias_scratch(const Context& context, const BiasProblem& problem);
 void run_bias(Context& context, const BiasProblem& problem, const float* x, const float* b, float* y) noexcept;
 
 // db = the sum of dy's rows: for each channel one chain of additions in chunks of 512 rows, chunks added to +0 in rising order.
-// (The gradient of x is dy itself.) Needs no scratch.
+// (The gradient of x is dy itself.)
+ScratchSize bias_grad_scratch(const Context& context, const BiasProblem& problem);
 void run_bias_grad(Context& context, const BiasProblem& problem, const float* dy, float* db) noexcept;
 
 // Checked forms: fail() with shape_mismatch or invalid_argument. All views contiguous; y may be x, other overlaps are errors.

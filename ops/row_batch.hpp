@@ -35,8 +35,8 @@ inline void pack_b(Context& context, Index k, Index n, const float* b, Index row
   });
 }
 
-// Whether an array of so many floats does not stay in the second-level cache (see simd::GemmRows::far_c).
-constexpr bool is_far(Index floats) noexcept { return floats > Index{1} << 19; }
+// Whether an array of so many floats does not stay near (see simd::GemmRows::far_c): twice what a second-level cache holds.
+constexpr bool is_far(Index floats) noexcept { return floats > Index{1} << 20; }
 
 // Speed of a product with n columns, as a share of that with many: idle lanes cost in proportion, and a tile of one vector
 // loads more than it computes.

@@ -14,16 +14,17 @@ namespace {
   .pack_b = variant::pack_b, .gemm_rows = variant::gemm_rows, .gemm_planes = variant::gemm_planes,       \
   .gemm_lanes = variant::gemm_lanes, .transpose = variant::transpose, .copy_runs = variant::copy_runs
 
-#define VITRO_VECTOR_KERNELS(variant)                                                                                          \
-  .add = variant::add, .add_scalar = variant::add_scalar, .mul = variant::mul, .mul_scalar = variant::mul_scalar,              \
-  .relu = variant::relu, .relu_grad = variant::relu_grad, .exp = variant::exp, .log = variant::log,                            \
-  .bytes_to_unit = variant::bytes_to_unit, .sgd_update = variant::sgd_update, .sum = variant::sum,                             \
-  .sum_squares = variant::sum_squares, .max = variant::max, .sum_rows = variant::sum_rows,                                     \
-  .sgd_update_outer = variant::sgd_update_outer, .sum_squares_outer = variant::sum_squares_outer, .softmax = variant::softmax, \
-  .log_softmax = variant::log_softmax, .cross_entropy = variant::cross_entropy,                                                \
-  .cross_entropy_grad = variant::cross_entropy_grad, .softmax_grad = variant::softmax_grad,                                    \
-  .log_softmax_grad = variant::log_softmax_grad, .max_pool = variant::max_pool, .average_pool = variant::average_pool,         \
-  .max_pool_grad = variant::max_pool_grad, .average_pool_grad = variant::average_pool_grad
+#define VITRO_VECTOR_KERNELS(variant)                                                                                  \
+  .add = variant::add, .add_scalar = variant::add_scalar, .mul = variant::mul, .mul_scalar = variant::mul_scalar,      \
+  .relu = variant::relu, .relu_grad = variant::relu_grad, .exp = variant::exp, .log = variant::log,                    \
+  .bytes_to_unit = variant::bytes_to_unit, .sgd_update = variant::sgd_update, .sum = variant::sum,                     \
+  .sum_squares = variant::sum_squares, .max = variant::max, .sum_rows = variant::sum_rows,                             \
+  .sum_row_chunks = variant::sum_row_chunks, .sgd_update_outer = variant::sgd_update_outer,                            \
+  .sum_squares_outer = variant::sum_squares_outer, .softmax = variant::softmax, .log_softmax = variant::log_softmax,   \
+  .cross_entropy = variant::cross_entropy, .cross_entropy_grad = variant::cross_entropy_grad,                          \
+  .softmax_grad = variant::softmax_grad, .log_softmax_grad = variant::log_softmax_grad, .max_pool = variant::max_pool, \
+  .average_pool = variant::average_pool, .max_pool_grad = variant::max_pool_grad,                                      \
+  .average_pool_grad = variant::average_pool_grad
 
 // What the sources that every target compiles are worth: see Vec::fma in vec_scalar.hpp.
 #if defined(__FMA__) || defined(__FP_FAST_FMAF) || defined(__ARM_FEATURE_FMA)

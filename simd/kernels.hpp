@@ -64,6 +64,8 @@ struct KernelTable {
   // Along the outer axis of x[rows, columns] (row i at x + i * row_stride): for each column one rising chain of additions from
   // +0 in chunks of 512 rows, each chunk's sum added to y (which starts at +0) in rising order. y[columns] is overwritten.
   void (*sum_rows)(Index rows, Index columns, const float* x, Index row_stride, float* y);
+  // sums[chunks, columns]: each chunk's chain, for columns that threads cannot share. Made for at most 16.
+  void (*sum_row_chunks)(Index rows, Index columns, const float* x, Index row_stride, float* sums);
 
   // --- On the elements of an outer product, which nobody stores (outer.hpp, outer.inl) ---
   // sgd_update with g = scale * the n elements from `first` on; v and p begin where those do.

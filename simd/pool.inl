@@ -308,13 +308,12 @@ void max_pool(const PoolWindows& w, const float* x, float* y, std::uint8_t* argm
 void average_pool(const PoolWindows& w, const float* x, float divisor, float* y) noexcept {
   const Divisor divide(divisor);
   for_each_read(w, [&](const auto pixel, Index from, Index to) {
-    constexpr Index kChunk = 512;
     constexpr int R = decltype(pixel)::kRegisters;
     const Index taps = w.taps();
     Vec::Reg total[R];
     for (Vec::Reg& s : total) s = Vec::zero();
-    for (Index begin = 0; begin < taps; begin += kChunk) {
-      const Index end = taps - begin < kChunk ? taps : begin + kChunk;
+    for (Index begin = 0; begin < taps; begin += kSumChunk) {
+      const Index end = taps - begin < kSumChunk ? taps : begin + kSumChunk;
       Vec::Reg chain[R];
       for (Vec::Reg& s : chain) s = Vec::zero();
       for (Index t = begin; t < end; ++t) {

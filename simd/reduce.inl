@@ -53,16 +53,17 @@ inline float first_zero(const float* x) noexcept {
   return *x;
 }
 
-// Columns that fill R registers, the last of them perhaps in part: y = +0, then for each chunk of 512 rows y = y + (its rising
-// chain from +0). Chunks do not depend on each other, so P of them advance together: one narrow chain alone would wait for each
-// addition.
-template <int R, int P>
-void sum_rows_strip(Index rows, Index columns, const float* x, Index row_stride, float* y) noexcept {
-  constexpr Index kChunk = 512;
-  const Vec::Mask last = Vec::first(columns - (R - 1) * Vec::kWidth);
-  Vec::Reg total[R];
-  for (Vec::Reg& t : total) t = Vec::zero();
+template <int R>
+void store_registers(const Vec::Reg (&sums)[R], Vec::Mask last, float* y) noexcept {
+  for (int r = 0; r < R - 1; ++r) Vec::store(y + r * Vec::kWidth, sums[r]);
+  Vec::store(last, y + (R - 1) * Vec::kWidth, sums[R - 1]);
+}
 
+// take(sums) with the rising chain from +0 of each chunk of 512 rows, of columns that fill R registers, the last of them
+// perhaps in part. Chunks do not depend on each other, so P of them advance together: one narrow chain alone would wait for
+// each addition.
+template <int R, int P, class Take>
+void for_each_chunk(Index rows, Vec::Mask last, const float* x, Index row_stride, Take take) noexcept {
   const auto add_chunks = [&]<int parallel>(Index first_row, Index count) {
     Vec::Reg acc[parallel][R];
     for (auto& chunk : acc) {
@@ -71,30 +72,25 @@ void sum_rows_strip(Index rows, Index columns, const float* x, Index row_stride,
     const float* row = x + first_row * row_stride;
     for (Index i = 0; i < count; ++i, row += row_stride) {
       for (int p = 0; p < parallel; ++p) {
-        const float* in = row + p * kChunk * row_stride;
+        const float* in = row + p * kSumChunk * row_stride;
         for (int r = 0; r < R - 1; ++r) acc[p][r] = Vec::add(acc[p][r], Vec::load(in + r * Vec::kWidth));
         acc[p][R - 1] = Vec::add(acc[p][R - 1], Vec::load(last, in + (R - 1) * Vec::kWidth));
       }
     }
-    for (int p = 0; p < parallel; ++p) {
-      for (int r = 0; r < R; ++r) total[r] = Vec::add(total[r], acc[p][r]);
-    }
+    for (int p = 0; p < parallel; ++p) take(acc[p]);
   };
 
   Index i = 0;
   if constexpr (P > 1) {
-    for (; i + P * kChunk <= rows; i += P * kChunk) add_chunks.template operator()<P>(i, kChunk);
+    for (; i + P * kSumChunk <= rows; i += P * kSumChunk) add_chunks.template operator()<P>(i, kSumChunk);
   }
   if constexpr (P > 3) {
-    for (; i + P / 2 * kChunk <= rows; i += P / 2 * kChunk) add_chunks.template operator()<P / 2>(i, kChunk);
+    for (; i + P / 2 * kSumChunk <= rows; i += P / 2 * kSumChunk) add_chunks.template operator()<P / 2>(i, kSumChunk);
   }
   if constexpr (P > 7) {
-    for (; i + P / 4 * kChunk <= rows; i += P / 4 * kChunk) add_chunks.template operator()<P / 4>(i, kChunk);
+    for (; i + P / 4 * kSumChunk <= rows; i += P / 4 * kSumChunk) add_chunks.template operator()<P / 4>(i, kSumChunk);
   }
-  for (; i < rows; i += kChunk) add_chunks.template operator()<1>(i, rows - i < kChunk ? rows - i : kChunk);
-
-  for (int r = 0; r < R - 1; ++r) Vec::store(y + r * Vec::kWidth, total[r]);
-  Vec::store(last, y + (R - 1) * Vec::kWidth, total[R - 1]);
+  for (; i < rows; i += kSumChunk) add_chunks.template operator()<1>(i, rows - i < kSumChunk ? rows - i : kSumChunk);
 }
 
 // Calls f.operator()<R>() with R = the number of registers that `columns` floats need. Requires 1 <= columns <= max * kWidth.
@@ -148,7 +144,30 @@ void sum_rows(Index rows, Index columns, const float* x, Index row_stride, float
   constexpr Index kStrip = 8 * Vec::kWidth;
   for (Index j = 0; j < columns; j += kStrip) {
     const Index width = columns - j < kStrip ? columns - j : kStrip;
-    with_registers<8>(width, [&]<int R>() { sum_rows_strip<R, R <= 4 ? 8 / R : 1>(rows, width, x + j, row_stride, y + j); });
+    with_registers<8>(width, [&]<int R>() {
+      const Vec::Mask last = Vec::first(width - (R - 1) * Vec::kWidth);
+      Vec::Reg total[R];
+      for (Vec::Reg& t : total) t = Vec::zero();
+      for_each_chunk<R, R <= 4 ? 8 / R : 1>(rows, last, x + j, row_stride, [&](const Vec::Reg(&sums)[R]) {
+        for (int r = 0; r < R; ++r) total[r] = Vec::add(total[r], sums[r]);
+      });
+      store_registers(total, last, y + j);
+    });
+  }
+}
+
+void sum_row_chunks(Index rows, Index columns, const float* x, Index row_stride, float* sums) noexcept {
+  constexpr int kRegisters = 16 / Vec::kWidth < 8 ? 16 / Vec::kWidth : 8;
+  for (Index j = 0; j < columns; j += kRegisters * Vec::kWidth) {
+    const Index width = columns - j < kRegisters * Vec::kWidth ? columns - j : kRegisters * Vec::kWidth;
+    with_registers<kRegisters>(width, [&]<int R>() {
+      const Vec::Mask last = Vec::first(width - (R - 1) * Vec::kWidth);
+      float* to = sums + j;
+      for_each_chunk<R, R <= 4 ? 8 / R : 1>(rows, last, x + j, row_stride, [&](const Vec::Reg(&chunk)[R]) {
+        store_registers(chunk, last, to);
+        to += columns;
+      });
+    });
   }
 }
 

@@ -28,6 +28,7 @@ namespace vitro::simd {
   float sum_squares(Index n, const float* x) noexcept;                                                                    \
   float max(Index n, const float* x) noexcept;                                                                            \
   void sum_rows(Index rows, Index columns, const float* x, Index row_stride, float* y) noexcept;                          \
+  void sum_row_chunks(Index rows, Index columns, const float* x, Index row_stride, float* sums) noexcept;                 \
   void softmax(Index rows, Index columns, const float* x, float* y) noexcept;                                             \
   void log_softmax(Index rows, Index columns, const float* x, float* y) noexcept;                                         \
   void cross_entropy(Index rows, Index columns, const float* x, const std::int32_t* labels, float* loss,                  \

@@ -21,8 +21,8 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 TEST_CASE("bias adds one number to each channel, and its gradient sums the rows in chunks of 512") {
   const auto contexts = make_contexts();
   Draw draw(30);
-  for (const Shape& shape : {Shape{5}, Shape{3, 7}, Shape{2, 3, 4, 6}, Shape{1030, 3}, Shape{513, 1}, Shape{40, 35},
-                             Shape{2, 700}, Shape{0, 3}, Shape{3, 0}}) {
+  for (const Shape& shape : {Shape{5}, Shape{3, 7}, Shape{2, 3, 4, 6}, Shape{1030, 3}, Shape{513, 1}, Shape{5000, 6},
+                             Shape{1100, 16}, Shape{1100, 17}, Shape{40, 35}, Shape{2, 700}, Shape{0, 3}, Shape{3, 0}}) {
     const Index channels = shape[shape.rank() - 1];
     const Index rows = channels == 0 ? 0 : shape.elements() / channels;
     const Tensor x = draw.tensor(shape, true), b = draw.tensor({channels}, true), dy = draw.tensor(shape);
