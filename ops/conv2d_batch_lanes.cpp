@@ -35,17 +35,20 @@ bool batch_lanes_pay(const Context& context, const Conv2dProblem& p, Index block
 
 // A thread's scratch, cut into what a direction needs; the sizes in floats and in pointers.
 struct Scratch {
-  Scratch(const Context& context, Index block, Index source, Index target_row, Index rows, Index segments,
-          Index copied) noexcept
+  Scratch(const Context& context, Index block, Index source, Index target_row, Index rows, Index segments, Index copied,
+          Index filter_floats) noexcept
       : pitch((block + 15) / 16 * 16),
         source_bytes(aligned_up(float_bytes(context.kernels().packed_b_size(source, block)))),
         target_bytes(aligned_up(float_bytes(target_row * pitch))),
         copied_bytes(aligned_up(float_bytes(copied * block))),
         a_bytes(aligned_up(static_cast<std::size_t>(rows * segments) * sizeof(float*))),
         c_bytes(aligned_up(static_cast<std::size_t>(rows) * sizeof(float*))),
-        segment_bytes(aligned_up(static_cast<std::size_t>(segments) * sizeof(Index))) {}
+        segment_bytes(aligned_up(static_cast<std::size_t>(segments) * sizeof(Index))),
+        filter_bytes(aligned_up(float_bytes(filter_floats))) {}
 
-  std::size_t bytes() const noexcept { return source_bytes + target_bytes + copied_bytes + a_bytes + c_bytes + segment_bytes; }
+  std::size_t bytes() const noexcept {
+    return source_bytes + target_bytes + copied_bytes + a_bytes + c_bytes + segment_bytes + filter_bytes;
+  }
   void place(std::byte* memory) noexcept {
     const auto take = [&memory](std::size_t size) {
       std::byte* const at = memory;
@@ -58,25 +61,29 @@ struct Scratch {
     a = reinterpret_cast<const float**>(take(a_bytes));
     c = reinterpret_cast<float**>(take(c_bytes));
     b_segments = reinterpret_cast<Index*>(take(segment_bytes));
+    filters = reinterpret_cast<float*>(take(filter_bytes));
   }
 
   Index pitch;  // of the target's rows
-  std::size_t source_bytes, target_bytes, copied_bytes, a_bytes, c_bytes, segment_bytes;
+  std::size_t source_bytes, target_bytes, copied_bytes, a_bytes, c_bytes, segment_bytes, filter_bytes;
   float* transposed = nullptr;  // the block's images as a packed B: [elements of an image, images]
   float* target = nullptr;      // one row of pixels of the result: [W * channels, pitch]
   float* copy = nullptr;        // the block's images with their padding
   const float** a = nullptr;    // [rows, segments]
   float** c = nullptr;          // [rows]
   Index* b_segments = nullptr;
+  float* filters = nullptr;  // gradient: [C, KH, KW, OC]
 };
 
 Scratch forward_scratch(const Context& context, const Conv2dProblem& p) noexcept {
   const Index image = padded_height(p) * padded_width(p) * p.c;
-  return Scratch(context, forward_block(context, p), image, p.ow * p.oc, p.oc, p.kh * p.kw, has_padding(p.attrs) ? image : 0);
+  return Scratch(context, forward_block(context, p), image, p.ow * p.oc, p.oc, p.kh * p.kw, has_padding(p.attrs) ? image : 0,
+                 0);
 }
 
 Scratch grad_input_scratch(const Context& context, const Conv2dProblem& p) noexcept {
-  return Scratch(context, grad_input_block(context, p), p.oh * p.ow * p.oc, p.w * p.c, p.c, p.kh * p.kw, 0);
+  return Scratch(context, grad_input_block(context, p), p.oh * p.ow * p.oc, p.w * p.c, p.c, p.kh * p.kw, 0,
+                 p.kh * p.kw * p.c * p.oc);
 }
 
 // Rows of the target are the channels of pixel `pixel` of the row.
@@ -179,17 +186,25 @@ void run_forward_batch_lanes(Context& context, const Conv2dProblem& p, const flo
 void run_grad_input_batch_lanes(Context& context, const Conv2dProblem& p, const float* dy, const float* w, float* dx) noexcept {
   const simd::KernelTable& kernels = context.kernels();
   const Axis h_axis = height_axis(p), w_axis = width_axis(p);
-  const Index image = p.oh * p.ow * p.oc, row = p.w * p.c;
+  const Index image = p.oh * p.ow * p.oc, row = p.w * p.c, taps = p.kh * p.kw;
   const Index block = grad_input_block(context, p), blocks = (p.n + block - 1) / block;
   const Index bands = blocks % context.threads() == 0 ? 1 : std::min<Index>(context.threads(), std::max<Index>(p.h, 1));
+  // Outputs fall where taps rise. With the rows of dy turned round, those that a row of taps multiplies lie next to each other,
+  // in its order, and are one segment: where each tap was one, 32 images 12x12x6 took 0.84 of the time, 64 0.91, 64 of 28x28x1
+  // 0.87 (AVX-512).
+  const bool adjacent = w_axis.stride == w_axis.dilation;
   simd::GemmRows product;
   product.rows = p.c;
-  product.segment_length = p.oc;
 
-  const Index work = p.h * row * block / bands * (p.kh * p.kw * p.oc / 16 + 1);
+  const Index work = p.h * row * block / bands * (taps * p.oc / 16 + 1);
   context.parallel_for(blocks * bands, work, [&](Index begin, Index end, int thread) {
     Scratch scratch = grad_input_scratch(context, p);
     scratch.place(context.thread_scratch(thread));
+    for (Index ic = 0; ic < p.c; ++ic) {
+      for (Index tap = 0; tap < taps; ++tap) {
+        std::copy_n(w + (tap * p.c + ic) * p.oc, p.oc, scratch.filters + (ic * taps + tap) * p.oc);
+      }
+    }
     simd::GemmRows pixel = product;
     pixel.a = scratch.a, pixel.b_segments = scratch.b_segments, pixel.packed_b = scratch.transposed, pixel.c = scratch.c;
     for (Index item = begin; item < end; ++item) {
@@ -197,18 +212,24 @@ void run_grad_input_batch_lanes(Context& context, const Conv2dProblem& p, const 
       const Index top = band * p.h / bands, bottom = (band + 1) * p.h / bands;
       const OutputRange seen(h_axis, top, bottom);
       pixel.n = images, pixel.packed_k = (seen.end - seen.begin) * p.ow * p.oc;
-      pack_b(kernels, pixel.packed_k, images, dy + first * image + seen.begin * p.ow * p.oc, 1, image, scratch.transposed);
+      for (Index i = 0, to = 0; i < (seen.end - seen.begin) * p.ow; ++i, to += p.oc) {
+        const Index oh = seen.begin + i / p.ow, ow = p.ow - 1 - i % p.ow;
+        const float* const from = dy + first * image + (oh * p.ow + ow) * p.oc;
+        kernels.pack_b({pixel.packed_k, images, from, 1, image, scratch.transposed, to, to + p.oc});
+      }
       for (Index ih = top; ih < bottom; ++ih) {
         const TapRun rows = taps_at(h_axis, ih);
         for (Index iw = 0; iw < p.w; ++iw) {
           const TapRun columns = taps_at(w_axis, iw);
-          pixel.segments = rows.taps * columns.taps;
+          const Index runs = adjacent ? std::min<Index>(columns.taps, 1) : columns.taps;
+          pixel.segments = rows.taps * runs;
+          pixel.segment_length = adjacent ? columns.taps * p.oc : p.oc;
           for (Index s = 0; s < pixel.segments; ++s) {
-            const Index i = s / columns.taps, j = s % columns.taps;
+            const Index i = s / runs, j = s % runs;
             const Index tap = (rows.tap + i * rows.tap_step) * p.kw + columns.tap + j * columns.tap_step;
             const Index oh = rows.out - i * rows.out_step - seen.begin, ow = columns.out - j * columns.out_step;
-            scratch.b_segments[s] = (oh * p.ow + ow) * p.oc;
-            for (Index ic = 0; ic < p.c; ++ic) scratch.a[ic * pixel.segments + s] = w + (tap * p.c + ic) * p.oc;
+            scratch.b_segments[s] = (oh * p.ow + p.ow - 1 - ow) * p.oc;
+            for (Index ic = 0; ic < p.c; ++ic) scratch.a[ic * pixel.segments + s] = scratch.filters + (ic * taps + tap) * p.oc;
           }
           set_target(scratch, iw, p.c);
           kernels.gemm_rows(pixel);

@@ -31,7 +31,8 @@ inline void pack_b(Context& context, Index k, Index n, const float* b, Index row
                    float* packed) noexcept {
   constexpr Index kRows = 16;  // a vector of the widest table: B^T is transposed by so many
   context.parallel_for((k + kRows - 1) / kRows, kRows * n, [&](Index begin, Index end, int) {
-    context.kernels().pack_b({k, n, b, row_stride, column_stride, packed, begin * kRows, std::min(end * kRows, k)});
+    const Index first = begin * kRows, last = std::min(end * kRows, k);
+    context.kernels().pack_b({k, n, b + first * row_stride, row_stride, column_stride, packed, first, last});
   });
 }
 

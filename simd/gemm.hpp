@@ -44,10 +44,10 @@ struct Gemm {
   float* scratch = nullptr;  // 64-byte aligned, at least gemm_scratch(m, n, k) floats; null is legal where that is 0
 };
 
-// Lays out rows [begin, end) of B[k, n] for gemm_rows: all of them, or those of one thread of several.
+// Lays out rows [begin, end) of B[k, n] for gemm_rows: all of them, or some of several calls, which may be threads'.
 struct PackB {
   Index k = 0, n = 0;
-  const float* b = nullptr;  // row 0
+  const float* b = nullptr;  // row `begin`
   Index b_row_stride = 0, b_column_stride = 1;
   float* packed = nullptr;  // of all rows: packed_b_size(k, n) floats, 64-byte aligned
   Index begin = 0, end = 0;

@@ -46,7 +46,7 @@ Index packed_b_size(Index k, Index n) noexcept { return k * n; }
 void pack_b(const PackB& args) noexcept {
   for (Index p = args.begin; p < args.end; ++p) {
     for (Index j = 0; j < args.n; ++j) {
-      args.packed[p * args.n + j] = args.b[p * args.b_row_stride + j * args.b_column_stride];
+      args.packed[p * args.n + j] = args.b[(p - args.begin) * args.b_row_stride + j * args.b_column_stride];
     }
   }
 }
