@@ -129,6 +129,7 @@ struct ThreadPool::Shared {
   alignas(64) std::atomic<unsigned> announced{0};  // rises with each loop
   std::atomic<bool> stopping{false};
   alignas(64) std::atomic<int> asleep{0};
+  std::atomic<bool> helped{true};
   std::vector<Worker> workers;  // part t + 1 is offered to worker t
 
   // Here and not in the pool's destructor, so that it also runs when a later thread cannot be created.
@@ -197,12 +198,16 @@ struct ThreadPool::Shared {
     announce();
     run_part(0);
     int thread = 0;
+    bool all_here = true;
     for (Worker& worker : workers) {
       ++thread;
-      if (!claim(worker)) continue;
+      const bool here = claim(worker);
+      all_here &= here;
+      if (!here) continue;
       run_part(thread);
       worker.part.store(PartState::done, std::memory_order_relaxed);
     }
+    helped.store(!all_here, std::memory_order_relaxed);
     for (Worker& worker : workers) {
       const bool watched = patience.sees_change(worker.part, PartState::taken);
       if (!watched) worker.part.wait(PartState::taken, std::memory_order_acquire);
@@ -233,6 +238,8 @@ bool ThreadPool::awake() const noexcept {
          shared_->asleep.load(std::memory_order_relaxed) == 0;
 }
 
+bool ThreadPool::helped() const noexcept { return shared_ != nullptr && shared_->helped.load(std::memory_order_relaxed); }
+
 void ThreadPool::run(Index count, Function function, const void* context) noexcept {
   if (count <= 0) return;
   for (const Running* part = running; part != nullptr; part = part->outer) {
@@ -259,6 +266,7 @@ struct ThreadPool::Shared {};
 ThreadPool::ThreadPool(const ThreadPoolOptions& options) : size_(1) { check(options).value(); }
 
 bool ThreadPool::awake() const noexcept { return false; }
+bool ThreadPool::helped() const noexcept { return false; }
 
 void ThreadPool::run(Index count, Function function, const void* context) noexcept {
   if (count > 0) function(context, 0, count, 0);

@@ -58,6 +58,8 @@ class ThreadPool {
   int size() const noexcept { return size_; }
   // Whether the pool's threads are watching for a loop just now, so that one costs little. A hint: it may be outdated at once.
   bool awake() const noexcept;
+  // Whether one of the pool's threads took a part of the last loop that was cut. If not, they came too late or not at all.
+  bool helped() const noexcept;
 
   // Calls body(begin, end, thread) once per non-empty part and returns when all have returned. `thread` is in [0, size()) and,
   // except in a pool of one and in a forked child, no two parts that run at the same time share it. `body` must not throw.

@@ -57,11 +57,13 @@ Result<std::unique_ptr<Context>> Context::try_make(const ContextOptions& options
 
 bool Context::ends_burst(Index work) noexcept {
 #if VITRO_THREADS
+  // Where waking did not help the last time, as on one processor, it seldom does the next time.
+  constexpr Index kDoubt = 8;
   if (burst_pause_ == 0) return false;
   const std::int64_t now = std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
   const bool goes_on = now - burst_time_.exchange(now, std::memory_order_relaxed) <= burst_pause_;
   const Index all = work + (goes_on ? burst_work_.load(std::memory_order_relaxed) : 0);
-  const bool ends = all >= wake_work_;
+  const bool ends = all / (pool_.helped() ? 1 : kDoubt) >= wake_work_;
   burst_work_.store(ends ? 0 : all, std::memory_order_relaxed);
   return ends;
 #else

@@ -153,6 +153,7 @@ TEST_CASE("the parts of a loop run at the same time on as many threads, when the
   for (const int spin : {0, 100}) {
     ThreadPool pool({.threads = 4, .spin_microseconds = spin});
     CHECK(all_meet(pool, [](int) {}));
+    CHECK(pool.helped());
   }
 }
 
@@ -165,6 +166,7 @@ TEST_CASE("a part that no thread has begun runs on the caller") {
     pool.parallel_for(2, [&](Index, Index, int thread) {
       if (thread == 1 && std::this_thread::get_id() == caller) ++on_caller;
     });
+    REQUIRE(pool.helped() == (on_caller == 0));
     std::this_thread::sleep_for(std::chrono::milliseconds(1));  // the thread falls asleep and is slow to wake up
   }
   CHECK(on_caller == 1);
