@@ -279,6 +279,7 @@ void run_forward_rows(Context& context, const Conv2dProblem& p, const float* x, 
 
   simd::GemmRows product;
   product.n = p.group_out();
+  product.near_a = plan.copy;
   product.far_c = is_far(p.n * p.oh * p.ow * p.oc);
   product.segments = plan.segments;
   product.segment_length = plan.segment_length;

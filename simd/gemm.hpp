@@ -71,7 +71,8 @@ struct GemmRows {
   Index packed_k = 0;               // the k that pack_b was given
   const Index* b_segments = nullptr;
   float* const* c = nullptr;  // [rows], each to n dense floats
-  bool far_c = false;         // C lies beyond the caches: its rows are brought near while their chains are computed
+  bool near_a = false;  // A is in the caches: while one tile is computed, the next one's rows of C are brought near, not A's
+  bool far_c = false;   // C lies beyond the caches: its rows are brought near while their chains are computed
   Accumulate accumulate = Accumulate::overwrite;
   const float* row_bias = nullptr;         // [rows] or null: c = c + row_bias[i], before the other bias
   const float* bias = nullptr;             // [n] or null
