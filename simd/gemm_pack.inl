@@ -57,8 +57,9 @@ void pack_panels(const PackB& args) noexcept {
   for (Index p = args.begin; p < args.end; p += step) {
     for (Index column = 0; column < args.n; column += kPanel) {
       const Panel panel(args.n - column, 0);
-      pack_panel(smaller(step, args.end - p), panel, args.b + (p - args.begin) * args.b_row_stride + column * args.b_column_stride,
-                 args.b_row_stride, args.b_column_stride, args.packed + column * args.k + p * panel.width());
+      pack_panel(smaller(step, args.end - p), panel,
+                 args.b + (p - args.begin) * args.b_row_stride + column * args.b_column_stride, args.b_row_stride,
+                 args.b_column_stride, args.packed + column * args.k + p * panel.width());
     }
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Index, a constant, and the namespaces of the kernel variants; no functions, so that files compiled with ISA flags may include it.
+// Index, a constant, and the namespaces of the kernel variants; no functions, so that files compiled with ISA flags may include
+// it.
 //
 // The entry points of a variant stand in vitro::simd::<variant> under the names they have in KernelTable: scalar, blocked,
 // avx2, avx512, and scalar_fma, blocked_fma for the sources that are compiled a second time with the hardware's fma
