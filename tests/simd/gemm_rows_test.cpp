@@ -124,7 +124,8 @@ bool all_tables_agree(Draw& draw, const Case& size) {
     // In two parts, as by two threads.
     const Index cut = packed_k / 3;
     for (const auto& [begin, end] : {std::pair{cut, packed_k}, {Index{0}, cut}}) {
-      table->pack_b({packed_k, n, b.data() + begin * b.row_stride(), b.row_stride(), b.column_stride(), packed.data(), begin, end});
+      table->pack_b(
+          {packed_k, n, b.data() + begin * b.row_stride(), b.row_stride(), b.column_stride(), packed.data(), begin, end});
     }
     args.packed_b = packed.data();
     for (Index i = 0; i < rows; ++i) {
