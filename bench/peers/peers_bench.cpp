@@ -148,7 +148,7 @@ RowResult run_row(const Row& row, const std::vector<Peer*>& peers, const Options
   const SamplerOptions sampler{.clock = options.clock, .seconds = options.seconds, .pause = options.threads == 1 ? 0 : 0.1};
   const std::vector<Timed> timed = measure(contestants, sampler, [&] {
     peaks.push_back(fma_peak(vitro_isa()));
-    peaks_together.push_back(fma_peak_together(vitro_isa(), options.threads));
+    peaks_together.push_back(options.threads == 1 ? peaks.back() : fma_peak_together(vitro_isa(), options.threads));
   });
   for (std::size_t i = 0; i < timed.size(); ++i) result.entries[i].timed = timed[i];
   result.peak = median(peaks);

@@ -58,8 +58,7 @@ void print_head(const Machine& machine, const Versions& versions) {
   std::puts(
       "ratio: p50 of the peer / p50 of vitro with as many threads, over 1 where vitro is faster. peak: FMA peak, measured in "
       "each round, of as\nmany threads at once. cpu: processor time / (wall time x threads); far under 1, something else ran "
-      "here or threads "
-      "had no work.\n");
+      "here or threads had no work.\n");
   std::printf("%-20s %3s %12s %12s %12s %12s %8s %8s %6s %7s %7s %5s\n", "", "thr", "p50 us", "p98", "p99.9", "max", "samples",
               "GFLOP/s", "peak", "of peak", "ratio", "cpu");
 }
@@ -69,11 +68,9 @@ void print_row(const RowResult& row) {
   for (const Entry& entry : row.entries) {
     const Distribution& d = entry.timed.distribution;
     const Entry* const ours = find_vitro(row, entry.threads);
-    const double rate = row.flops / d.p50 * 1e-9;
+    const double rate = row.flops / d.p50 * 1e-9, peak = entry.threads == 1 ? row.peak : row.peak_together;
     std::printf("  %-18s %3d %12.2f %12.2f %12.2f %12.2f %8zu %8.1f %6.1f %7.2f", entry.peer.c_str(), entry.threads,
-                d.p50 * 1e6, d.p98 * 1e6, d.p999 * 1e6, d.max * 1e6, d.samples, rate,
-                entry.threads == 1 ? row.peak : row.peak_together,
-                row.peak > 0 ? rate / (entry.threads == 1 ? row.peak : row.peak_together) : 0);
+                d.p50 * 1e6, d.p98 * 1e6, d.p999 * 1e6, d.max * 1e6, d.samples, rate, peak, peak > 0 ? rate / peak : 0);
     if (ours == &entry || ours == nullptr) {
       std::printf(" %7s", "");
     } else if (entry.agrees) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vitro's side of the comparison: matrix products with weights as they are and packed, convolutions with
-// packed weights and their gradients.
+// Vitro's side of the comparison: matrix products with weights as they are and packed, convolutions with packed
+// weights and their gradients.
 #include "vitro_peer.hpp"
 
 #include "../../core/tensor.hpp"

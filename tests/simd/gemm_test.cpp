@@ -109,8 +109,8 @@ TEST_CASE("Products of several panels and many row tiles agree") {
         // Packed A in several blocks of rows, dense and strided; several blocks of packed B.
         Case{250, 700, 20, false}, Case{300, 130, 530, false}, Case{50, 1100, 30, false},
         // Panels of far rows, packed one at a time; chains beside them in scratch that is exactly as large as they need.
-        Case{30, 700, 300, false}, Case{25, 530, 17, true}, Case{130, 60, 1030, false}}) {
-    for (int repeat = 0; repeat < 6; ++repeat) {
+        Case{30, 700, 300, false}, Case{25, 530, 17, true}, Case{130, 60, 1030, false}, Case{130, 64, 520, false}}) {
+    for (int repeat = 0; repeat < 16; ++repeat) {
       if (!all_tables_agree(draw, size)) FAIL();
     }
   }
