@@ -90,6 +90,10 @@ TEST_CASE("few channels of many images, which are computed in other roles, have 
     check_problem(problem_of({.stride_h = 2, .stride_w = 3, .dilation_h = 2, .dilation_w = 2, .pad_bottom = 3}, {n, 9, 10, 2},
                              {3, 3, 2, 4}),
                   draw, false, contexts);
+    // Several taps of a row reach a pixel, but not from outputs and taps that both follow each other; and where they do.
+    check_problem(problem_of({.stride_w = 2, .pad_left = 1}, {n, 6, 11, 2}, {2, 5, 2, 4}), draw, false, contexts);
+    check_problem(problem_of({.dilation_w = 2}, {n, 4, 9, 2}, {2, 3, 2, 4}), draw, false, contexts);
+    check_problem(problem_of({.stride_w = 2, .dilation_w = 2}, {n, 4, 11, 2}, {2, 3, 2, 4}), draw, false, contexts);
     check_problem(problem_of({}, {n, 6, 6, 6}, {5, 5, 6, 16}), draw, false, contexts);
   }
   // Chunks of one image; and several passes of chunks.
