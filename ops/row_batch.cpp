@@ -6,8 +6,8 @@ namespace vitro::ops {
 namespace {
 
 // Enough rows that a packed B streams from the second-level cache a few times only, few enough that the tables stay in the
-// first or second; a multiple of 12, hence of the micro-kernels' 4, 6 and 12 rows, so that only a part's last batch has a
-// ragged edge.
+// first or second; a multiple of 12, hence of the widest tiles' 4 or 6 rows and the narrowest ones' 12, so that only a part's
+// last batch has a ragged edge.
 constexpr Index kPointers = 8192, kMostRows = 240, kFewestRows = 12;
 constexpr Index kTables = 3;  // beside the segments' pointers: rows of C, of the residual, runs
 static_assert(sizeof(Index) == sizeof(void*));
@@ -76,6 +76,27 @@ void RowBatch::flush() noexcept {
   product_.bias = bias;
   product_.runs = 0;
   rows_ = 0;
+}
+
+void multiply_rows(const simd::KernelTable& kernels, const simd::GemmRows& product, Index rows, const float* a,
+                   Index a_row_stride, const float* residual, float* c, Index c_stride, std::byte* memory) noexcept {
+  RowBatch batch(kernels, product, {}, residual != nullptr, memory);
+  for (Index i = 0; i < rows;) {
+    const float* const row_residual = residual == nullptr ? nullptr : residual + i * c_stride;
+    const RowBatch::Rows added = batch.add(rows - i, c + i * c_stride, c_stride, row_residual);
+    for (Index j = 0; j < added.count; ++j) added.slots[j] = a + (i + j) * a_row_stride;
+    i += added.count;
+  }
+  batch.flush();
+}
+
+void multiply_rows(Context& context, const simd::GemmRows& product, Index rows, const float* a, Index a_row_stride,
+                   const float* residual, float* c) noexcept {
+  const Index n = product.n;
+  context.parallel_for(rows, (product.segment_length * n) / 16 + n + 1, [&](Index begin, Index end, int thread) {
+    multiply_rows(context.kernels(), product, end - begin, a + begin * a_row_stride, a_row_stride,
+                  residual == nullptr ? nullptr : residual + begin * n, c + begin * n, n, context.thread_scratch(thread));
+  });
 }
 
 }  // namespace vitro::ops

@@ -102,4 +102,13 @@ class RowBatch {
 
 std::size_t row_batch_bytes(Index segments, simd::Accumulate accumulate = simd::Accumulate::overwrite) noexcept;
 
+// rows x k times a packed k x n. Row i of A starts at a + i * a_row_stride, rows of C and of the residual (or null) are
+// c_stride apart. `memory` as for a RowBatch. `product` says everything else, in one segment.
+void multiply_rows(const simd::KernelTable& kernels, const simd::GemmRows& product, Index rows, const float* a,
+                   Index a_row_stride, const float* residual, float* c, Index c_stride, std::byte* memory) noexcept;
+
+// The same, rows split over threads, C and residual dense. Each thread's scratch is the memory.
+void multiply_rows(Context& context, const simd::GemmRows& product, Index rows, const float* a, Index a_row_stride,
+                   const float* residual, float* c) noexcept;
+
 }  // namespace vitro::ops
