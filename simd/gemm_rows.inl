@@ -82,7 +82,7 @@ void multiply_rows_panel(const GemmRows& args, const RowsBlock& block, Index col
   share_prefetch(tile, panel_after(args, block, column, panel, tile.b), panel.width(),
                  RowTiles(args.rows, panel.tile_rows()).count);
   // A small B stays near between its panels: the first one fetches the rows of A instead.
-  const bool fetches_rows = tile.ahead_step == 0 || (column == 0 && args.packed_k * args.n <= kNearB);
+  const bool fetches_rows = panel.vectors > 1 && (tile.ahead_step == 0 || (column == 0 && args.packed_k * args.n <= kNearB));
   const bool fetches_c = fetches_rows && args.near_a;
   // The segment in which a convolution's next rows see new pixels.
   const Index newest = tile.a_segments == nullptr ? block.segments - 1 : 0;
