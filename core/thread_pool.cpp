@@ -2,8 +2,13 @@
 // The pool's threads: each waits until a loop is announced, runs its own part, and reports back.
 #include "thread_pool.hpp"
 
+#if VITRO_THREADS
+#include "start_thread.hpp"
+#endif
+
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #if VITRO_THREADS
 #include <atomic>
@@ -132,7 +137,7 @@ struct ThreadPool::Shared {
   std::atomic<bool> helped{true};
   std::vector<Worker> workers;  // part t + 1 is offered to worker t
 
-  // Here and not in the pool's destructor, so that it also runs when a later thread cannot be created.
+  // Here and not in the pool's destructor, so that it also runs when a later thread is not started.
   ~Shared() {
     if (in_child()) {
       for (Worker& worker : workers) std::construct_at(&worker.thread);  // forgotten: there is nothing to join or to detach
@@ -222,15 +227,21 @@ struct ThreadPool::Shared {
   }
 };
 
-ThreadPool::ThreadPool(const ThreadPoolOptions& options) : size_(options.threads) {
-  check(options).value();
-  if (size_ == 1) return;
+Status ThreadPool::start(const ThreadPoolOptions& options) {
+  if (Status status = check(options); !status || options.threads == 1) return status;
   shared_ = std::make_unique<Shared>(options);
   int thread = 0;
   for (Shared::Worker& worker : shared_->workers) {
     ++thread;
-    worker.thread = std::thread([shared = shared_.get(), &worker, thread] { shared->work(worker, thread); });
+    const std::string name = "thread " + std::to_string(thread + 1) + " of " + std::to_string(options.threads);
+    Status started =
+        start_thread(worker.thread, name, [shared = shared_.get(), &worker, thread] { shared->work(worker, thread); });
+    if (started) continue;
+    shared_.reset();
+    return started;
   }
+  size_ = options.threads;
+  return {};
 }
 
 bool ThreadPool::awake() const noexcept {
@@ -263,7 +274,7 @@ void ThreadPool::run(Index count, Function function, const void* context) noexce
 
 struct ThreadPool::Shared {};
 
-ThreadPool::ThreadPool(const ThreadPoolOptions& options) : size_(1) { check(options).value(); }
+Status ThreadPool::start(const ThreadPoolOptions& options) { return check(options); }
 
 bool ThreadPool::awake() const noexcept { return false; }
 bool ThreadPool::helped() const noexcept { return false; }
@@ -273,6 +284,15 @@ void ThreadPool::run(Index count, Function function, const void* context) noexce
 }
 
 #endif
+
+ThreadPool::ThreadPool(const ThreadPoolOptions& options, Status* status) {
+  Status started = start(options);
+  if (status == nullptr) {
+    started.value();
+  } else {
+    *status = std::move(started);
+  }
+}
 
 ThreadPool::~ThreadPool() = default;
 

@@ -44,8 +44,9 @@ struct ThreadPoolOptions {
 // (VITRO_THREADS off) size() is 1.
 class ThreadPool {
  public:
-  // Fails with the error of check().
-  explicit ThreadPool(const ThreadPoolOptions& options);
+  // Fails with the error of check(), and with unsupported where the system does not start a thread. (Without exceptions the
+  // standard library ends the program then.) With `status` the error goes there instead, and the pool is one of 1.
+  explicit ThreadPool(const ThreadPoolOptions& options, Status* status = nullptr);
   explicit ThreadPool(int threads) : ThreadPool(ThreadPoolOptions{.threads = threads}) {}
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -79,12 +80,13 @@ class ThreadPool {
   }
 
  private:
+  Status start(const ThreadPoolOptions& options);  // in the constructor
   using Function = void (*)(const void* context, Index begin, Index end, int thread);
   void run(Index count, Function function, const void* context) noexcept;
 
   struct Shared;  // the threads and what they wait on; none in a pool of one
   std::unique_ptr<Shared> shared_;
-  int size_;
+  int size_ = 1;
 };
 
 }  // namespace vitro

@@ -6,6 +6,8 @@
 #include <string>
 
 #if VITRO_THREADS
+#include "../core/start_thread.hpp"
+
 #include <atomic>
 #include <thread>
 #if __has_include(<unistd.h>)
@@ -26,7 +28,9 @@ constexpr Index kLastEpoch = 0xffffffff;  // that a Sampler knows
 // `done_` after it. So at any time one of the two owns the buffer, and the sampler too.
 class Loader::Thread {
  public:
-  explicit Thread(Loader& loader) : loader_(loader), thread_([this] { run(); }) {}
+  explicit Thread(Loader& loader) : loader_(loader) {
+    start_thread(thread_, "the thread that prefetches batches", [this] { run(); }).value();
+  }
   ~Thread() {
     if (process_id() != process_) {  // a forked child: nobody is there to wait for
       thread_.detach();
@@ -83,7 +87,7 @@ class Loader::Thread {
   Buffer* buffer_ = nullptr;
   Position position_;
   std::atomic<std::uint32_t> asked_{0}, done_{0};
-  std::thread thread_;  // last: it runs as soon as it is made
+  std::thread thread_;
 };
 
 #else

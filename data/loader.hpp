@@ -34,7 +34,8 @@ struct Batch {
 // loader of its parent's but not use it: the thread is not there.
 class Loader {
  public:
-  // `data` must outlive the loader and stay as it is. Fails with the errors of check().
+  // `data` must outlive the loader and stay as it is. Fails with the errors of check(), and with unsupported
+  // where the system does not start the thread that prefetches.
   Loader(const Dataset& data, const LoaderOptions& options);
   ~Loader();
   Loader(const Loader&) = delete;

@@ -42,17 +42,19 @@ ThreadPoolOptions pool_options(const ContextOptions& options) {
 
 }  // namespace
 
-Context::Context(const ContextOptions& options)
+Context::Context(const ContextOptions& options, Status* status)
     : kernels_(choose_kernels(options).value()),
-      pool_(pool_options(options)),
+      pool_(pool_options(options), status),
       parallel_work_(options.parallel_work),
       wake_work_(options.wake_work),
       burst_pause_(burst_pause(options)) {}
 
 Result<std::unique_ptr<Context>> Context::try_make(const ContextOptions& options) {
   if (const Result<const simd::KernelTable*> kernels = choose_kernels(options); !kernels) return kernels.error();
-  if (Status threads = ThreadPool::check(pool_options(options)); !threads) return std::move(threads).error();
-  return std::make_unique<Context>(options);
+  Status status;
+  std::unique_ptr<Context> context = std::make_unique<Context>(options, &status);
+  if (!status) return std::move(status).error();
+  return context;
 }
 
 bool Context::ends_burst(Index work) noexcept {

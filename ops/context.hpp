@@ -35,8 +35,8 @@ struct ScratchSize {
 class Context {
  public:
   // Fails with unsupported where the machine or the build lacks the instruction set (the message lists what there is), and as
-  // ThreadPool does.
-  explicit Context(const ContextOptions& options = {});
+  // ThreadPool does, whose error goes to `status` if there is one.
+  explicit Context(const ContextOptions& options = {}, Status* status = nullptr);
   static Result<std::unique_ptr<Context>> try_make(const ContextOptions& options);
 
   const simd::KernelTable& kernels() const noexcept { return *kernels_; }
