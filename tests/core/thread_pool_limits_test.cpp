@@ -96,7 +96,7 @@ TEST_CASE("a thread that the system does not start is an error that names it") {
   REQUIRE(beyond_all_memory.set());
   const Error error = vitro_test::error_of([] { ThreadPool(3); });
   CHECK(error.code() == ErrorCode::unsupported);
-  CHECK(error.message().find("thread 2 of 3 (") != std::string::npos);
+  CHECK(error.message().find("thread 2 of 3;") != std::string::npos);
   CHECK(error.message().find("fewer") != std::string::npos);
   vitro::Status status;
   ThreadPool pool({.threads = 3}, &status);
@@ -125,7 +125,7 @@ TEST_CASE("the threads before one that is not started end") {
     CHECK(pool.size() == 1);
   }
   REQUIRE_FALSE(status.ok());
-  CHECK(status.error().message().find(" of 32 (") != std::string::npos);
+  CHECK(status.error().message().find(" of 32;") != std::string::npos);
   CHECK(status.error().message().find("thread 2 of") == std::string::npos);  // some were started
   for (int wait = 0; wait < 1000 && running_threads() > before; ++wait) usleep(5000);
   CHECK(running_threads() <= before);
