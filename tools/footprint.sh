@@ -35,7 +35,8 @@ for preset in json.load(open("CMakePresets.json"))["configurePresets"]:
     if preset["name"] == "embedded": print(preset["cacheVariables"]["CMAKE_CXX_FLAGS"])')
 echo "inference-only program, $(uname -m), $("${CXX:-g++}" --version | head -n 1)"
 for level in "${levels[@]}"; do
-  log=$build-$level.log
+  mkdir -p "$build"
+  log=$build/$level.log
   if ! { cmake --preset embedded -B "$build/$level" -D CMAKE_CXX_COMPILER="${CXX:-g++}" -D CMAKE_CXX_FLAGS_MINSIZEREL="-$level -DNDEBUG" \
     -D CMAKE_CXX_FLAGS="$preset_flags -fcallgraph-info=su" && cmake --build "$build/$level" --target infer; } > "$log" 2>&1; then
     tail -n 30 "$log" >&2

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Storage and tensors: alignment, zeros, deep copies, moves, and the two image layouts.
+#include "../support/build.hpp"
 #include "../support/errors.hpp"
 
 #include <algorithm>
@@ -16,13 +17,7 @@ using vitro_test::error_of;
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
+constexpr bool kSanitized = vitro_test::kSanitizesAddresses || vitro_test::kSanitizesThreads;
 
 bool is_aligned(const void* memory) { return reinterpret_cast<std::uintptr_t>(memory) % 64 == 0; }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pool in a forked child: it has no threads there, runs its loops on their caller, and is destroyed without waiting.
 #if __has_include(<unistd.h>) && __has_include(<sys/wait.h>)
+#include "../support/build.hpp"
+
 #include <atomic>
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
@@ -13,27 +15,11 @@
 
 using vitro::Index;
 using vitro::ThreadPool;
+using vitro_test::has_threads;
+using vitro_test::kSanitizesAddresses;
+using vitro_test::kSanitizesThreads;
 
 namespace {
-
-// GCC defines macros, Clang has features.
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kSanitizesThreads = true;
-#else
-constexpr bool kSanitizesThreads = false;
-#endif
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define VITRO_TEST_ADDRESS_SANITIZER
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(VITRO_TEST_ADDRESS_SANITIZER)
-constexpr bool kSanitizesAddresses = true;
-#else
-constexpr bool kSanitizesAddresses = false;
-#endif
-
-bool has_threads() { return ThreadPool::check({.threads = 2}).ok(); }
 
 // Forks; the child ends with what `body` returns. A child that hangs is ended by its alarm and gives -1.
 template <class Body>

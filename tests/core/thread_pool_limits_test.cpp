@@ -4,9 +4,9 @@
 #include <features.h>
 #endif
 #if defined(__GLIBC__)
+#include "../support/build.hpp"
 #include "../support/errors.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -22,16 +22,9 @@
 using vitro::Error;
 using vitro::ErrorCode;
 using vitro::ThreadPool;
+using vitro_test::has_threads;
 
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // While it lives, new threads get a stack of this size.
 class StackSize {
@@ -84,8 +77,6 @@ std::ptrdiff_t running_threads() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
 }
 
-bool has_threads() { return ThreadPool::check({.threads = 2}).ok(); }
-
 constexpr std::size_t kMegabyte = std::size_t{1} << 20;
 
 }  // namespace
@@ -113,7 +104,8 @@ TEST_CASE("a thread that the system does not start is an error that names it") {
 
 TEST_CASE("the threads before one that is not started end") {
   if (!has_threads()) SKIP("this build has no threads");
-  if (kSanitized) SKIP("a sanitizer takes more memory than the limit leaves");
+  if (vitro_test::kSanitizesAddresses || vitro_test::kSanitizesThreads)
+    SKIP("a sanitizer takes more memory than the limit leaves");
   const std::ptrdiff_t before = running_threads();
   const StackSize large(64 * kMegabyte);
   REQUIRE(large.set());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parallel loop: its cut, its thread numbers, loops inside loops, several callers, executors, idle threads, and what it
 // promises not to do.
+#include "../support/build.hpp"
 #include "../support/errors.hpp"
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 using vitro::Index;
 using vitro::ThreadPool;
 using vitro_test::error_of;
+using vitro_test::has_threads;
 
 namespace {
 
@@ -34,8 +36,6 @@ void* counted_or_throw(std::size_t bytes) {
   if (void* memory = counted(bytes)) return memory;
   throw std::bad_alloc();
 }
-
-bool has_threads() { return ThreadPool::check({.threads = 2}).ok(); }
 
 struct Part {
   Index begin;

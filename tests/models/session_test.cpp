@@ -3,6 +3,7 @@
 #include "../../models/session.hpp"
 
 #include "../ops/support.hpp"
+#include "../support/build.hpp"
 
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cfenv>
@@ -56,11 +57,8 @@ TEST_CASE("A session gives the bits of the tape: every instruction set, 1 to 7 t
 }
 
 TEST_CASE("Four threads share one compiled model: 100,000 inferences with the bits of one thread") {
-#if defined(__SANITIZE_THREAD__)
-  constexpr int kRuns = 2500;  // all of them take a minute and a half there, and were clean
-#else
-  constexpr int kRuns = 25000;
-#endif
+  // Under ThreadSanitizer all of them take a minute and a half, and were clean.
+  constexpr int kRuns = kSanitizesThreads ? 2500 : 25000;
   constexpr int kThreads = 4, kInputs = 16;
   const auto compiled = compile(models::lenet5());
   std::vector<Tensor> inputs, expected;
